@@ -1,5 +1,6 @@
-//! The last test program of `cargo test --workspace`: tells how many tests were skipped in this run, and for want of what. Cargo
-//! runs the packages by name, and the test programs of one by theirs.
+//! The last test program of `cargo test --workspace`: tells how many tests were skipped in this
+//! run, and for want of what. Cargo runs the packages by name, and the test programs of one by
+//! theirs.
 
 use std::io::Write;
 

@@ -1,10 +1,12 @@
-//! Which database a data directory belongs to. Called by `daemon` and by what is done by hand, before anything is opened.
+//! Which database a data directory belongs to. Called by `daemon` and by what is done by hand,
+//! before anything is opened.
 //!
-//! Beside the database the directory holds what only that one can explain: the spool directories of jobs that run, and what
-//! service instances keep in `instances/`. To another database all of it is left over from nothing that it knows, and it would
-//! throw it away and start again what runs. So the file `database` holds the id of the database and, for people, its path.
-//! The database itself may go to another data directory, as when that one takes it over. A copy of its file may not, while the one
-//! that was copied is in use: they hear nothing of each other, and both would apply.
+//! Beside the database the directory holds what only that one can explain: the spool directories of
+//! jobs that run, and what service instances keep in `instances/`. To another database all of it is
+//! left over from nothing that it knows, and it would throw it away and start again what runs. So
+//! the file `database` holds the id of the database and, for people, its path. The database itself
+//! may go to another data directory, as when that one takes it over. A copy of its file may not,
+//! while the one that was copied is in use: they hear nothing of each other, and both would apply.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -86,11 +88,12 @@ fn what(database: &Path, belongs_to: &Path) -> String {
     }
 }
 
-/// Makes sure that the directory, whose lock is ours, belongs to this database or to none yet, and that the database is no copy of
-/// one that is in use. Changes neither.
+/// Makes sure that the directory, whose lock is ours, belongs to this database or to none yet, and
+/// that the database is no copy of one that is in use. Changes neither.
 ///
 /// # Errors
-/// [`BelongsError::Other`], [`BelongsError::Copy`] and [`BelongsError::HalfRestored`] with what to do.
+/// [`BelongsError::Other`], [`BelongsError::Copy`] and [`BelongsError::HalfRestored`] with what to
+/// do.
 pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), BelongsError> {
     if let Some(left) = left_by_restore(directory) {
         return Err(BelongsError::HalfRestored { directory: directory.to_owned(), left });
@@ -100,17 +103,23 @@ pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), Belon
     if let Some((noted, belongs_to)) = noted
         && told.id.as_ref() != Some(&noted)
     {
-        return Err(BelongsError::Other { directory: directory.to_owned(), belongs_to, database: resolved(database) });
+        return Err(BelongsError::Other {
+            directory: directory.to_owned(),
+            belongs_to,
+            database: resolved(database),
+        });
     }
     copied(directory, database, &told).map_or(Ok(()), Err)
 }
 
-/// That the database is a copy, when the one that had it last uses the original: somebody holds the lock of its data directory,
-/// which belongs to this database and not to this file. Of one on another machine, or in a container that shows nothing of its
-/// directory here, nobody can tell.
+/// That the database is a copy, when the one that had it last uses the original: somebody holds the
+/// lock of its data directory, which belongs to this database and not to this file. Of one on
+/// another machine, or in a container that shows nothing of its directory here, nobody can tell.
 fn copied(directory: &Path, database: &Path, told: &DatabaseFacts) -> Option<BelongsError> {
     let (id, owner) = (told.id.as_ref()?, told.owner.as_ref()?);
-    if file(&owner.path)? == file(directory)? || !identity::is_of(&owner.path, &owner.data_directory) {
+    if file(&owner.path)? == file(directory)?
+        || !identity::is_of(&owner.path, &owner.data_directory)
+    {
         return None;
     }
     let (theirs, original) = read(&owner.path).ok()??;
@@ -119,7 +128,12 @@ fn copied(directory: &Path, database: &Path, told: &DatabaseFacts) -> Option<Bel
         return None;
     }
     let pid = DataDirLock::holder(&owner.path)?;
-    Some(BelongsError::Copy { database: resolved(database), original, owner: owner.path.clone(), pid })
+    Some(BelongsError::Copy {
+        database: resolved(database),
+        original,
+        owner: owner.path.clone(),
+        pid,
+    })
 }
 
 /// Which file or directory this is; `None` where there is none, or it cannot be told.
@@ -127,21 +141,28 @@ fn file(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Notes that the directory belongs to this database, which is open. Once it does, only a new path of it is noted, and said.
+/// Notes that the directory belongs to this database, which is open. Once it does, only a new path
+/// of it is noted, and said.
 ///
 /// # Errors
 /// When the database or the directory cannot be written.
-pub(crate) async fn note(directory: &Path, database: &Path, store: &Store) -> Result<(), BelongsError> {
+pub(crate) async fn note(
+    directory: &Path,
+    database: &Path,
+    store: &Store,
+) -> Result<(), BelongsError> {
     let id = store.id_or(&hex(&clock::random::<16>())).await?;
     let path = resolved(database);
     let noted = read(directory)?;
     let before = store.lies_at(&path).await?.map(PathBuf::from);
-    if let Some(before) =
-        before.or_else(|| noted.clone().filter(|(noted, _)| *noted == id).map(|(_, path)| path)).filter(|it| resolved(it) != path)
+    if let Some(before) = before
+        .or_else(|| noted.clone().filter(|(noted, _)| *noted == id).map(|(_, path)| path))
+        .filter(|it| resolved(it) != path)
     {
         tracing::warn!(
-            "the database {} was last used at {}: it was moved there, or is a copy. A copy applies as its original does, so no \
-             pvn-scheduler may use {} from now on, on whatever machine; to look at a copy, make it with `pvn-scheduler backup` and \
+            "the database {} was last used at {}: it was moved there, or is a copy. A copy \
+             applies as its original does, so no pvn-scheduler may use {} from now on, on \
+             whatever machine; to look at a copy, make it with `pvn-scheduler backup` and \
              `pvn-scheduler restore`",
             path.display(),
             before.display(),
@@ -152,12 +173,16 @@ pub(crate) async fn note(directory: &Path, database: &Path, store: &Store) -> Re
         return Ok(());
     }
     let file = directory.join(FILE);
-    private::replace(&file, format!("{id} {}\n", path.display()).as_bytes()).map_err(|source| BelongsError::Io { path: file, source })
+    private::replace(&file, format!("{id} {}\n", path.display()).as_bytes())
+        .map_err(|source| BelongsError::Io { path: file, source })
 }
 
 /// The name of the directory that a restore into this one works in, if there is one.
 pub(crate) fn left_by_restore(directory: &Path) -> Option<String> {
-    let names = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let names = std::fs::read_dir(directory)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.into_iter().find(|name| name.starts_with(RESTORING))
 }
 

@@ -1,17 +1,20 @@
-//! Content-addressed files: job logs, output files, plans. Written by `runner`, read by `http` and the driver, removed by
-//! `retention`.
+//! Content-addressed files: job logs, output files, plans. Written by `runner`, read by `http` and
+//! the driver, removed by `retention`.
 //!
 //! What always holds:
-//! - **A blob is whole or absent.** It appears under its name by link or rename, complete, and is never changed; what is put
-//!   under an id has that digest, because it is computed here, or by `delivery` from the same bytes as it writes them.
-//!   Putting the same twice, at once even, is the same as once.
-//! - **Absent is an ordinary answer**, never an error: retention removes blobs, and a crash of the machine can lose one that
-//!   was put with [`Keep::Lazy`].
-//! - **Durable as needed.** Output files are synced ([`Keep::Synced`]) before anything names them, whoever put the same bytes
-//!   before: a plan that somebody approved must be there after a power cut. Logs are not: two syncs a job would cost more
-//!   than the job, and a lost log is told as lost.
-//! - **What is handed to a command is checked then** ([`Blobs::hand_over`]): a disk can lose or change what was whole. One
-//!   that is not what its name says is told, never handed over, and put anew by whoever has the bytes.
+//! - **A blob is whole or absent.** It appears under its name by link or rename, complete, and is
+//!   never changed; what is put under an id has that digest, because it is computed here, or by
+//!   `delivery` from the same bytes as it writes them. Putting the same twice, at once even, is the
+//!   same as once.
+//! - **Absent is an ordinary answer**, never an error: retention removes blobs, and a crash of the
+//!   machine can lose one that was put with [`Keep::Lazy`].
+//! - **Durable as needed.** Output files are synced ([`Keep::Synced`]) before anything names them,
+//!   whoever put the same bytes before: a plan that somebody approved must be there after a power
+//!   cut. Logs are not: two syncs a job would cost more than the job, and a lost log is told as
+//!   lost.
+//! - **What is handed to a command is checked then** ([`Blobs::hand_over`]): a disk can lose or
+//!   change what was whole. One that is not what its name says is told, never handed over, and put
+//!   anew by whoever has the bytes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -45,7 +48,8 @@ pub enum Keep {
 pub struct Blobs {
     root: Arc<Path>,
     next: Arc<AtomicU64>,
-    /// Held to remove a blob, shared to say that one is needed: so that none goes between the look and the removal.
+    /// Held to remove a blob, shared to say that one is needed: so that none goes between the look
+    /// and the removal.
     sweeping: Arc<RwLock<()>>,
 }
 
@@ -84,7 +88,11 @@ impl Blobs {
         }
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&unfinished)?;
         // Links to it are made in other directories.
-        Ok(Self { root: std::path::absolute(root)?.into(), next: Arc::default(), sweeping: Arc::default() })
+        Ok(Self {
+            root: std::path::absolute(root)?.into(),
+            next: Arc::default(),
+            sweeping: Arc::default(),
+        })
     }
 
     /// The directory of all of them.
@@ -92,7 +100,8 @@ impl Blobs {
         &self.root
     }
 
-    /// Where a blob is, if it is there: two digits, then the rest, so that no directory gets too long.
+    /// Where a blob is, if it is there: two digits, then the rest, so that no directory gets too
+    /// long.
     pub fn path(&self, id: BlobId) -> PathBuf {
         let hex = id.hex();
         self.root.join(&hex[..2]).join(&hex[2..])
@@ -103,7 +112,8 @@ impl Blobs {
         is_empty(id) || self.path(id).exists()
     }
 
-    /// Whether it is there; then it is taken for put now, so that retention leaves it until whoever names it has said so.
+    /// Whether it is there; then it is taken for put now, so that retention leaves it until whoever
+    /// names it has said so.
     ///
     /// # Errors
     /// When the disk fails.
@@ -135,13 +145,19 @@ impl Blobs {
     /// When the disk fails.
     pub fn lying(&self, first: u8) -> io::Result<Vec<Lying>> {
         let prefix = format!("{first:02x}");
-        let Some(entries) = present(std::fs::read_dir(self.root.join(&prefix)))? else { return Ok(Vec::new()) };
+        let Some(entries) = present(std::fs::read_dir(self.root.join(&prefix)))? else {
+            return Ok(Vec::new());
+        };
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name();
             // What has another name is not ours.
-            let Some(id) = name.to_str().and_then(|rest| format!("sha256:{prefix}{rest}").parse().ok()) else { continue };
+            let Some(id) =
+                name.to_str().and_then(|rest| format!("sha256:{prefix}{rest}").parse().ok())
+            else {
+                continue;
+            };
             if let Some(metadata) = present(entry.metadata())? {
                 found.push(Lying { id, needed_at: metadata.modified()?, bytes: metadata.len() });
             }
@@ -176,9 +192,16 @@ impl Blobs {
     ///
     /// # Errors
     /// When the disk fails.
-    pub async fn read_later(&self, id: BlobId, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    pub async fn read_later(
+        &self,
+        id: BlobId,
+        offset: u64,
+        limit: usize,
+    ) -> io::Result<Option<Vec<u8>>> {
         let blobs = self.clone();
-        tokio::task::spawn_blocking(move || blobs.read(id, offset, limit)).await.map_err(io::Error::other)?
+        tokio::task::spawn_blocking(move || blobs.read(id, offset, limit))
+            .await
+            .map_err(io::Error::other)?
     }
 
     /// Stores these bytes.
@@ -195,8 +218,9 @@ impl Blobs {
         Ok(id)
     }
 
-    /// Stores a file's bytes; the file stays where it is. On the same file system nothing is copied: the file gets a second
-    /// name, so it must not be changed any more, and is made read-only.
+    /// Stores a file's bytes; the file stays where it is. On the same file system nothing is
+    /// copied: the file gets a second name, so it must not be changed any more, and is made
+    /// read-only.
     ///
     /// # Errors
     /// When the file cannot be read, or the disk fails or is full; then nothing is stored.
@@ -206,7 +230,8 @@ impl Blobs {
         Ok(id)
     }
 
-    /// The same for a file whose digest the caller made as it wrote the file. A large upload is so read only once.
+    /// The same for a file whose digest the caller made as it wrote the file. A large upload is so
+    /// read only once.
     ///
     /// # Errors
     /// When the disk fails or is full; then nothing is stored.
@@ -248,8 +273,9 @@ impl Blobs {
         present(std::fs::remove_file(self.path(id))).map(drop)
     }
 
-    /// Whether a blob of this length is there and kept so. One that is not what was put there is removed, so that it can be
-    /// put anew; a log is compared by its length alone, for which nobody waits.
+    /// Whether a blob of this length is there and kept so. One that is not what was put there is
+    /// removed, so that it can be put anew; a log is compared by its length alone, for which
+    /// nobody waits.
     fn has_already(&self, id: BlobId, length: u64, keep: Keep) -> io::Result<bool> {
         if is_empty(id) {
             return Ok(true);
@@ -259,7 +285,8 @@ impl Blobs {
             return Ok(false);
         }
         let Some(found) = self.size(id)? else { return Ok(false) };
-        let whole = found == length && (keep == Keep::Lazy || matches!(self.hand_over(id)?, HandOver::File(_)));
+        let whole = found == length
+            && (keep == Keep::Lazy || matches!(self.hand_over(id)?, HandOver::File(_)));
         if whole {
             self.sync(&self.path(id), keep)?;
         } else {
@@ -283,7 +310,14 @@ impl Blobs {
     }
 
     /// Gives a file that was written its name.
-    fn complete(&self, written: io::Result<()>, file: &File, unfinished: &Path, id: BlobId, keep: Keep) -> io::Result<()> {
+    fn complete(
+        &self,
+        written: io::Result<()>,
+        file: &File,
+        unfinished: &Path,
+        id: BlobId,
+        keep: Keep,
+    ) -> io::Result<()> {
         let path = self.path(id);
         let done = written
             .and_then(|()| if keep == Keep::Synced { file.sync_all() } else { Ok(()) })

@@ -1,5 +1,5 @@
-//! Work that blocks on the disk, on threads beside the async ones. Called by `delivery` and `runner::local`, each with a limit
-//! of its own.
+//! Work that blocks on the disk, on threads beside the async ones. Called by `delivery` and
+//! `runner::local`, each with a limit of its own.
 
 use tokio::sync::Semaphore;
 
@@ -14,8 +14,13 @@ impl Blocking {
         Self { turns: Semaphore::new(limit) }
     }
 
-    pub(crate) async fn run<T: Send + 'static>(&self, run: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        run: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         let _turn = self.turns.acquire().await.expect("never closed");
-        tokio::task::spawn_blocking(run).await.expect("it does not panic, and the runtime is not shut down before its tasks")
+        tokio::task::spawn_blocking(run)
+            .await
+            .expect("it does not panic, and the runtime is not shut down before its tasks")
     }
 }

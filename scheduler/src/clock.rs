@@ -1,5 +1,5 @@
-//! The only reader of clock and randomness. Everybody who needs the time is given a [`Clock`]; tests give a manual one
-//! and move it by hand.
+//! The only reader of clock and randomness. Everybody who needs the time is given a [`Clock`];
+//! tests give a manual one and move it by hand.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -7,16 +7,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use schema::time::Timestamp;
 use tokio::sync::watch;
 
-/// Longest single sleep on the system clock. Timers are monotonic and deadlines are wall time, so a clock that is set
-/// forward is noticed within this time: 10 s is far below any poll interval and costs nothing.
+/// Longest single sleep on the system clock. Timers are monotonic and deadlines are wall time, so a
+/// clock that is set forward is noticed within this time: 10 s is far below any poll interval and
+/// costs nothing.
 const LONGEST_SLEEP: Duration = Duration::from_secs(10);
 
-/// Where the kernel tells which boot this is, and for how long it has been up. Source: proc_sys_kernel(5), proc_uptime(5).
+/// Where the kernel tells which boot this is, and for how long it has been up. Source:
+/// proc_sys_kernel(5), proc_uptime(5).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const UPTIME: &str = "/proc/uptime";
 
-/// Most milliseconds between the two looks at the steady clock around one at the wall's: more, and the process stood still
-/// in between.
+/// Most milliseconds between the two looks at the steady clock around one at the wall's: more, and
+/// the process stood still in between.
 const READ_WITHIN_MS: i64 = 100;
 
 /// Both clocks at one moment.
@@ -24,7 +26,8 @@ const READ_WITHIN_MS: i64 = 100;
 pub struct ClockReading {
     /// The wall clock: what people mean by the time. It may be set.
     pub wall: Timestamp,
-    /// Milliseconds since some moment of this process, which nobody sets; a machine that is suspended does not count them.
+    /// Milliseconds since some moment of this process, which nobody sets; a machine that is
+    /// suspended does not count them.
     pub steady_ms: i64,
 }
 
@@ -63,7 +66,12 @@ impl Manual {
 
     /// Lets this many milliseconds pass.
     pub fn advance_ms(&self, millis: i64) {
-        self.0.send_modify(|now| *now = ClockReading { wall: now.wall.plus_ms(millis), steady_ms: now.steady_ms.saturating_add(millis) });
+        self.0.send_modify(|now| {
+            *now = ClockReading {
+                wall: now.wall.plus_ms(millis),
+                steady_ms: now.steady_ms.saturating_add(millis),
+            }
+        });
     }
 }
 
@@ -101,14 +109,19 @@ impl Clock {
                 let id = std::fs::read_to_string(BOOT_ID).ok()?.trim().to_owned();
                 let uptime = std::fs::read_to_string(UPTIME).ok()?;
                 let (seconds, hundredths) = uptime.split(' ').next()?.split_once('.')?;
-                let uptime_ms = seconds.parse::<i64>().ok()?.checked_mul(1_000)? + hundredths.parse::<i64>().ok()? * 10;
+                let uptime_ms = seconds.parse::<i64>().ok()?.checked_mul(1_000)?
+                    + hundredths.parse::<i64>().ok()? * 10;
                 Some(MachineBoot { id, uptime_ms })
             }
-            Self::Manual(manual) => Some(MachineBoot { id: "manual".to_owned(), uptime_ms: manual.0.borrow().steady_ms }),
+            Self::Manual(manual) => Some(MachineBoot {
+                id: "manual".to_owned(),
+                uptime_ms: manual.0.borrow().steady_ms,
+            }),
         }
     }
 
-    /// Returns when the clock shows `instant` or later; at once if it does already. Safe to drop and call again.
+    /// Returns when the clock shows `instant` or later; at once if it does already. Safe to drop
+    /// and call again.
     pub async fn sleep_until(&self, instant: Timestamp) {
         match self {
             Self::System => {
@@ -151,8 +164,8 @@ fn steady_ms() -> i64 {
     schema::time::millis(START.get_or_init(Instant::now).elapsed())
 }
 
-/// Time since the machine was started, that which it slept included: it never steps, and it goes on for a process that is
-/// stopped.
+/// Time since the machine was started, that which it slept included: it never steps, and it goes on
+/// for a process that is stopped.
 pub fn elapsed() -> std::time::Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     std::time::Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
@@ -197,7 +210,10 @@ mod tests {
         let clock = Clock::Manual(manual.clone());
         manual.set(Timestamp::from_millis(5_000));
         manual.advance_ms(10);
-        assert_eq!(clock.read(), ClockReading { wall: Timestamp::from_millis(5_010), steady_ms: 10 });
+        assert_eq!(
+            clock.read(),
+            ClockReading { wall: Timestamp::from_millis(5_010), steady_ms: 10 }
+        );
     }
 
     #[test]
@@ -216,7 +232,8 @@ mod tests {
 
     #[tokio::test]
     async fn sleeping_until_the_past_returns_at_once() {
-        for clock in [Clock::System, Clock::Manual(Manual::starting_at(Timestamp::from_millis(0)))] {
+        for clock in [Clock::System, Clock::Manual(Manual::starting_at(Timestamp::from_millis(0)))]
+        {
             clock.sleep_until(Timestamp::from_millis(-1)).await;
         }
     }

@@ -1,5 +1,5 @@
-//! Config documents and parameter values -> compiled instances. Pure: no IO, no clock. Called by the driver when
-//! configs are applied (to refuse what cannot work) and when a release is pushed.
+//! Config documents and parameter values -> compiled instances. Pure: no IO, no clock. Called by
+//! the driver when configs are applied (to refuse what cannot work) and when a release is pushed.
 //!
 //! ```text
 //! Configs   --check----------------------------> every problem           `configs apply`
@@ -40,8 +40,8 @@ use serde::{Deserialize, Serialize};
 
 pub use channels::{Channel, RuntimeConnection, upstream};
 pub use cluster::{
-    AUTHORITIES, AUTHORITIES_DIRECTORY, ClusterPlace, DEFAULT_TTL_S, WRAPPER_CONTAINER, WRAPPER_DIRECTORY, cluster_places, given_places,
-    verbatim,
+    AUTHORITIES, AUTHORITIES_DIRECTORY, ClusterPlace, DEFAULT_TTL_S, WRAPPER_CONTAINER,
+    WRAPPER_DIRECTORY, cluster_places, given_places, verbatim,
 };
 pub use configs::{BUILT_IN_RUNTIME, Configs, key};
 pub use job_file::JOB_DEADLINE_LIMIT_S;
@@ -54,7 +54,8 @@ use problem::Problems;
 /// How documents are understood.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Every runtime runs its jobs on this machine, whatever its `proxyRuntime` says (`dev`). A `fake` one stays fake.
+    /// Every runtime runs its jobs on this machine, whatever its `proxyRuntime` says (`dev`). A
+    /// `fake` one stays fake.
     pub everything_local: bool,
 }
 
@@ -63,7 +64,8 @@ pub struct Options {
 pub struct Earlier<'a> {
     /// The values of the last release.
     pub values: &'a Values,
-    /// The channels to which the new one goes: those of the others keep what somebody gave for them alone.
+    /// The channels to which the new one goes: those of the others keep what somebody gave for
+    /// them alone.
     pub goes_to: &'a BTreeSet<ChannelName>,
 }
 
@@ -80,9 +82,13 @@ pub struct Release<'a> {
     pub values: &'a Values,
 }
 
-/// Every problem of the documents in force, those of single documents excepted, which reading told. With `changed`, only what
-/// these documents can have broken is looked at.
-pub fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<DocumentKey>>) -> Vec<Diagnostic> {
+/// Every problem of the documents in force, those of single documents excepted, which reading told.
+/// With `changed`, only what these documents can have broken is looked at.
+pub fn check(
+    configs: &Configs,
+    options: &Options,
+    changed: Option<&BTreeSet<DocumentKey>>,
+) -> Vec<Diagnostic> {
     let mut diagnostics = configs.diagnostics(check::check(configs, options, changed));
     // In the order in which people read their files.
     diagnostics.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
@@ -100,17 +106,21 @@ pub fn absent_namespaces(configs: &Configs, absent: &[ClusterPlace]) -> Vec<Diag
 ///
 /// # Errors
 /// What is wrong with it. Never for a document that [`check()`] let pass.
-pub fn channels(configs: &Configs, application: &Application) -> Result<Vec<Channel>, Vec<Diagnostic>> {
+pub fn channels(
+    configs: &Configs,
+    application: &Application,
+) -> Result<Vec<Channel>, Vec<Diagnostic>> {
     let mut problems = Problems::default();
     let channels = channels::resolve(configs, application, &mut problems);
     configs.result(channels, problems)
 }
 
-/// The values of a new release: those given as text, for all channels and for single ones, checked against the parameters of the
-/// service; and what is not given as the last release had it.
+/// The values of a new release: those given as text, for all channels and for single ones, checked
+/// against the parameters of the service; and what is not given as the last release had it.
 ///
-/// Besides them what is wrong with those that are given: unknown parameters and channels, values of another type, and empty ones of
-/// what is required. That a required one is missing only [`compile`] can say.
+/// Besides them what is wrong with those that are given: unknown parameters and channels, values of
+/// another type, and empty ones of what is required. That a required one is missing only
+/// [`compile`] can say.
 pub fn values(
     configs: &Configs,
     service: &Service,
@@ -124,24 +134,40 @@ pub fn values(
     (values, configs.diagnostics(problems))
 }
 
-/// What of the values that are given for a release is allowed and probably not meant. `goes_to`: its channels.
-pub fn value_warnings(service: &Service, request: &PushRequest, goes_to: &BTreeSet<ChannelName>, earlier: Option<&Values>) -> Vec<String> {
+/// What of the values that are given for a release is allowed and probably not meant. `goes_to`:
+/// its channels.
+pub fn value_warnings(
+    service: &Service,
+    request: &PushRequest,
+    goes_to: &BTreeSet<ChannelName>,
+    earlier: Option<&Values>,
+) -> Vec<String> {
     release::value_warnings(service, request, goes_to, earlier)
 }
 
-/// The name that `bundleName` gives the version of a release with these values; `None` when the service has no `bundleName`. The
-/// caller appends a number when the name is taken.
+/// The name that `bundleName` gives the version of a release with these values; `None` when the
+/// service has no `bundleName`. The caller appends a number when the name is taken.
 ///
 /// # Errors
 /// The rendered text cannot name a version.
-pub fn bundle_name(configs: &Configs, service: &Service, values: &Values) -> Result<Option<String>, Vec<Diagnostic>> {
+pub fn bundle_name(
+    configs: &Configs,
+    service: &Service,
+    values: &Values,
+) -> Result<Option<String>, Vec<Diagnostic>> {
     let mut problems = Problems::default();
     let name = release::bundle_name(service, values, &mut problems);
     configs.result(name, problems)
 }
 
-/// The runtime that serves a service in a channel; `None` when none fits, which [`check()`] explains.
-pub fn runtime(configs: &Configs, options: &Options, service: &Service, channel: &Channel) -> Option<RuntimeName> {
+/// The runtime that serves a service in a channel; `None` when none fits, which [`check()`]
+/// explains.
+pub fn runtime(
+    configs: &Configs,
+    options: &Options,
+    service: &Service,
+    channel: &Channel,
+) -> Option<RuntimeName> {
     let mut problems = Problems::default();
     let seal = &check::NoSeal;
     ServiceInChannel { configs, options, seal, service, channel, release: None }
@@ -149,11 +175,12 @@ pub fn runtime(configs: &Configs, options: &Options, service: &Service, channel:
         .map(|runtime| runtime.name.clone())
 }
 
-/// One service in one channel at one release. The same arguments always give the same commands, so that their digest
-/// (`desired.compiled`) tells whether a change of config means anything here.
+/// One service in one channel at one release. The same arguments always give the same commands, so
+/// that their digest (`desired.compiled`) tells whether a change of config means anything here.
 ///
-/// Besides it what is wrong: required parameters without a value, values that do not fit their parameter, and all that [`check()`]
-/// finds. Of what has problems only the secrets that it asks for mean anything.
+/// Besides it what is wrong: required parameters without a value, values that do not fit their
+/// parameter, and all that [`check()`] finds. Of what has problems only the secrets that it asks
+/// for mean anything.
 pub fn compile(
     configs: &Configs,
     options: &Options,
@@ -163,12 +190,14 @@ pub fn compile(
     seal: &dyn Seal,
 ) -> (Option<CompiledInstance>, Vec<Diagnostic>) {
     let mut problems = Problems::default();
-    let compiled = ServiceInChannel { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
+    let compiled =
+        ServiceInChannel { configs, options, seal, service, channel, release: Some(release) }
+            .compile(&mut problems);
     (compiled, configs.diagnostics(problems))
 }
 
-/// The same for a release that was made before, whose service's config is not the one in force: `what` and `way` say of each problem
-/// which release it is of, and what to do.
+/// The same for a release that was made before, whose service's config is not the one in force:
+/// `what` and `way` say of each problem which release it is of, and what to do.
 ///
 /// # Errors
 /// As [`compile`], with the lines of `document`.
@@ -183,7 +212,9 @@ pub fn compile_earlier(
 ) -> Result<CompiledInstance, Vec<Diagnostic>> {
     let Body::Service(service) = document.body() else { return Err(Vec::new()) };
     let mut problems = Problems::default();
-    let compiled = ServiceInChannel { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
+    let compiled =
+        ServiceInChannel { configs, options, seal, service, channel, release: Some(release) }
+            .compile(&mut problems);
     if problems.count() == 0 {
         return compiled.ok_or_else(Vec::new);
     }
@@ -193,7 +224,8 @@ pub fn compile_earlier(
     Err(then.diagnostics(problems))
 }
 
-/// Everything that one service instance needs for a release: what the engine decides with, and the commands.
+/// Everything that one service instance needs for a release: what the engine decides with, and the
+/// commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledInstance {
     /// The channel.
@@ -213,8 +245,8 @@ pub struct CompiledInstance {
 pub enum RunTarget {
     /// Processes on the scheduler's own machine.
     Local {
-        /// Directory of the commands as the config says it, relative to where the scheduler was started (`dev`: to DIR);
-        /// `None` = there.
+        /// Directory of the commands as the config says it, relative to where the scheduler was
+        /// started (`dev`: to DIR); `None` = there.
         root: Option<String>,
         /// Whether jobs get only PATH, HOME, USER, LANG and TMPDIR of the daemon's environment.
         clean_env: bool,
@@ -257,7 +289,8 @@ pub struct Commands {
 pub struct Command {
     /// Name of the program, for messages and for `fake`.
     pub name: String,
-    /// The program and its arguments: entrypoint, then cmd. Not empty. On a cluster its Job says what is run.
+    /// The program and its arguments: entrypoint, then cmd. Not empty. On a cluster its Job says
+    /// what is run.
     pub argv: Vec<String>,
     /// Environment, lowest precedence first already merged; without `PVN_*`.
     pub env: Vec<EnvVar>,
@@ -267,8 +300,9 @@ pub struct Command {
     pub expect: Option<schema::report::StructuredKind>,
     /// Let what the command leaves behind live on (`taskConfig.leaveRunning`).
     pub leave_running: bool,
-    /// On a cluster: the `batch/v1` Job as the config says it, with the values put in; its main container, which has the name
-    /// `name`, without its secret variables, which are in `env`. What it says of a variable wins over `env`.
+    /// On a cluster: the `batch/v1` Job as the config says it, with the values put in; its main
+    /// container, which has the name `name`, without its secret variables, which are in `env`.
+    /// What it says of a variable wins over `env`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Box<serde_json::Value>>,
 }
@@ -289,7 +323,11 @@ impl Command {
 
     /// How long its Pod lets it end once it was asked to, where its Job says so.
     pub(crate) fn stop_grace(&self) -> Option<Duration> {
-        let seconds = self.job.as_ref()?.pointer("/spec/template/spec/terminationGracePeriodSeconds")?.as_i64()?;
+        let seconds = self
+            .job
+            .as_ref()?
+            .pointer("/spec/template/spec/terminationGracePeriodSeconds")?
+            .as_i64()?;
         Some(Duration::from_millis(u64::try_from(seconds.saturating_mul(1_000)).unwrap_or(0)))
     }
 }
@@ -308,7 +346,8 @@ pub struct EnvVar {
 pub enum EnvValue {
     /// As it stands.
     Plain(String),
-    /// A secret of the store; `version` 0 is the latest. Opened at the start of each job and never stored.
+    /// A secret of the store; `version` 0 is the latest. Opened at the start of each job and never
+    /// stored.
     Secret {
         /// Its key.
         key: String,
@@ -322,7 +361,8 @@ pub enum EnvValue {
         /// Key inside it.
         key: String,
     },
-    /// A secret that stood in clear in the config, sealed by [`Seal`]. Opened at the start of each job.
+    /// A secret that stood in clear in the config, sealed by [`Seal`]. Opened at the start of each
+    /// job.
     Sealed(String),
 }
 
@@ -338,7 +378,9 @@ impl Commands {
         variables
             .filter_map(|variable| match &variable.value {
                 EnvValue::Secret { key, .. } => Some(key.as_str()),
-                EnvValue::Plain(_) | EnvValue::Sealed(_) | EnvValue::KubernetesSecret { .. } => None,
+                EnvValue::Plain(_) | EnvValue::Sealed(_) | EnvValue::KubernetesSecret { .. } => {
+                    None
+                }
             })
             .collect()
     }

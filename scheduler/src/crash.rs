@@ -1,8 +1,9 @@
-//! A test hook: lets the daemon kill itself at a named point, as `kill -9` would, so that tests can show that nothing is
-//! lost and nothing is done twice. `PVN_CRASH_AT=after-commit:3` dies the third time that point is passed;
-//! `PVN_STOP_AT` stops there, as SIGSTOP would, until somebody sends SIGCONT. Without the variables each point costs one
-//! load of a static. `PVN_HOLD_AT=before-start:2:FILE` waits there, the second time, for as long as FILE exists, so that a
-//! test can do something in between.
+//! A test hook: lets the daemon kill itself at a named point, as `kill -9` would, so that tests can
+//! show that nothing is lost and nothing is done twice. `PVN_CRASH_AT=after-commit:3` dies the
+//! third time that point is passed; `PVN_STOP_AT` stops there, as SIGSTOP would, until somebody
+//! sends SIGCONT. Without the variables each point costs one load of a static.
+//! `PVN_HOLD_AT=before-start:2:FILE` waits there, the second time, for as long as FILE exists, so
+//! that a test can do something in between.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -72,7 +73,8 @@ struct Armed {
 }
 
 /// What each variable sends.
-const VARIABLES: [(&str, Signal); 2] = [("PVN_CRASH_AT", Signal::SIGKILL), ("PVN_STOP_AT", Signal::SIGSTOP)];
+const VARIABLES: [(&str, Signal); 2] =
+    [("PVN_CRASH_AT", Signal::SIGKILL), ("PVN_STOP_AT", Signal::SIGSTOP)];
 
 static ARMED: OnceLock<Vec<Armed>> = OnceLock::new();
 
@@ -97,7 +99,9 @@ pub fn arm() -> Result<(), String> {
     let _ = ARMED.set(armed);
     let held = match std::env::var("PVN_HOLD_AT") {
         Ok(text) if !text.is_empty() => {
-            let (point, file) = text.rsplit_once(':').ok_or_else(|| format!("PVN_HOLD_AT={text} is not POINT:N:FILE"))?;
+            let (point, file) = text
+                .rsplit_once(':')
+                .ok_or_else(|| format!("PVN_HOLD_AT={text} is not POINT:N:FILE"))?;
             Some((parse("PVN_HOLD_AT", point, Signal::SIGCONT)?, PathBuf::from(file)))
         }
         _ => None,
@@ -110,8 +114,13 @@ fn parse(name: &str, text: &str, signal: Signal) -> Result<Armed, String> {
     let (point, count) = text.split_once(':').unwrap_or((text, "1"));
     let left = count.parse().ok().filter(|count| *count > 0);
     match left {
-        Some(left) if POINTS.contains(&point) => Ok(Armed { point: point.to_owned(), left: AtomicU64::new(left), signal }),
-        _ => Err(format!("{name}={text} is not POINT or POINT:N with N from 1 and POINT one of {}", POINTS.join(", "))),
+        Some(left) if POINTS.contains(&point) => {
+            Ok(Armed { point: point.to_owned(), left: AtomicU64::new(left), signal })
+        }
+        _ => Err(format!(
+            "{name}={text} is not POINT or POINT:N with N from 1 and POINT one of {}",
+            POINTS.join(", ")
+        )),
     }
 }
 
@@ -125,14 +134,17 @@ pub fn at(point: &str) {
     }
     for armed in ARMED.get().into_iter().flatten() {
         if armed.point == point && armed.left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // To this thread, or it went on until another one had taken the signal. Cannot fail; if it did, the test that asked for
-            // the crash would notice.
+            // To this thread, or it went on until another one had taken the signal. Cannot fail; if
+            // it did, the test that asked for the crash would notice.
             let _ = nix::sys::signal::raise(armed.signal);
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test hook that stands still: there is no event to wait for")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test hook that stands still: there is no event to wait for"
+)]
 fn wait_for(file: &std::path::Path) {
     while file.exists() {
         std::thread::sleep(HOLD_LOOK);

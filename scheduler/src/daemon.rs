@@ -1,5 +1,5 @@
-//! Builds the parts, starts them, stops them in order. Alone knows all of them. Called by `main`, by `dev` and by tests,
-//! which run whole daemons in process.
+//! Builds the parts, starts them, stops them in order. Alone knows all of them. Called by `main`,
+//! by `dev` and by tests, which run whole daemons in process.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -49,13 +49,15 @@ mod prepare;
 /// Name of the file in the data directory with the first admin token.
 pub const TOKEN_FILE: &str = "admin-token";
 
-/// News of the runner that wait for the driver; a runner that is ahead waits, its spools keep the rest.
+/// News of the runner that wait for the driver; a runner that is ahead waits, its spools keep the
+/// rest.
 const NEWS_LIMIT: usize = 256;
 
 /// The first instant that a date in HTTP can name.
 const EPOCH: Timestamp = Timestamp::from_millis(0);
 
-/// How often the clock is looked at: what an HTTP connection can break on until then is one second's.
+/// How often the clock is looked at: what an HTTP connection can break on until then is one
+/// second's.
 const CLOCK_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest graceful stop. Jobs go on without the daemon, so nothing needs longer.
@@ -98,16 +100,22 @@ impl Daemon {
         if clock.now() < EPOCH {
             return Err(StartError::Clock(clock.now()));
         }
-        let settings = settings.absolute().map_err(io_error("find the present directory and the paths in the settings".to_owned()))?;
-        Self::start_absolute(&settings, clock).await.map_err(|error| full::explain(error, &settings))
+        let settings = settings.absolute().map_err(io_error(
+            "find the present directory and the paths in the settings".to_owned(),
+        ))?;
+        Self::start_absolute(&settings, clock)
+            .await
+            .map_err(|error| full::explain(error, &settings))
     }
 
     async fn start_absolute(settings: &Settings, clock: Clock) -> Result<Self, StartError> {
         let tls = settings.tls()?.map(Tls::open).transpose()?;
-        let authorities = settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
+        let authorities =
+            settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
         let data = &settings.data_dir;
         let database = settings.database_file()?;
-        private::data_directory(data, &database).map_err(io_error(format!("use the data directory {}", data.display())))?;
+        private::data_directory(data, &database)
+            .map_err(io_error(format!("use the data directory {}", data.display())))?;
         let lock = DataDirLock::take(data).await?;
         let way = ReserveAtOpen::make(&database);
         belongs::check(data, &database).await?;
@@ -115,7 +123,8 @@ impl Daemon {
 
         let refused = watch::Sender::new(None);
         let (store, sealer) = open_store(settings, &database, &clock, refused.subscribe()).await?;
-        let blobs = Blobs::open(&data.join("blobs")).map_err(io_error(format!("open the blobs in {}", data.display())))?;
+        let blobs = Blobs::open(&data.join("blobs"))
+            .map_err(io_error(format!("open the blobs in {}", data.display())))?;
         full::prune(&way, &store, &blobs, settings.retain, &clock).await;
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
         let root = settings.local_root.clone().expect("absolute settings say where");
@@ -125,20 +134,43 @@ impl Daemon {
         let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
         let uploads = delivery::DeliverySettings {
             directory: data.join("uploads"),
-            url: settings.advertise_url.clone().unwrap_or_else(|| url.clone()).trim_end_matches('/').to_owned(),
+            url: settings
+                .advertise_url
+                .clone()
+                .unwrap_or_else(|| url.clone())
+                .trim_end_matches('/')
+                .to_owned(),
         };
-        let delivery = Delivery::open(uploads, blobs.clone(), TokenSigner::new(&sealer).of_lineage(&store.lineage().await?), clock.clone())
-            .map_err(io_error(format!("open the uploads in {}", data.display())))?;
+        let delivery = Delivery::open(
+            uploads,
+            blobs.clone(),
+            TokenSigner::new(&sealer).of_lineage(&store.lineage().await?),
+            clock.clone(),
+        )
+        .map_err(io_error(format!("open the uploads in {}", data.display())))?;
         let owns = owns(store.clone());
-        let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, sealer.clone(), clock.clone(), news, owns)
-            .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
+        let cluster = ClusterRunner::open(
+            data.join("cluster"),
+            delivery.clone(),
+            authorities,
+            sealer.clone(),
+            clock.clone(),
+            news,
+            owns,
+        )
+        .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
 
         let restored = store.restored_at().await?;
         match &restored {
             Some(at) => {
-                tracing::warn!("restored from a backup at {at}: it observes and applies nothing; `pvn-scheduler activate` lets it act")
+                tracing::warn!(
+                    "restored from a backup at {at}: it observes and applies nothing; \
+                     `pvn-scheduler activate` lets it act"
+                )
             }
-            None if settings.observer => tracing::warn!("observer mode: it looks, and applies nothing"),
+            None if settings.observer => {
+                tracing::warn!("observer mode: it looks, and applies nothing")
+            }
             None => {}
         }
         let runners = Runners::new(Arc::new(runner.clone()), Arc::new(cluster.clone()));
@@ -161,17 +193,46 @@ impl Daemon {
         let reserve = way.take_back();
         let opened = OpenedDirectories::of(data, refused);
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
-        let retention = Retention::of_daemon(store.clone(), blobs.clone(), settings.retain, clock.clone(), runner.clone(), reserve);
+        let retention = Retention::of_daemon(
+            store.clone(),
+            blobs.clone(),
+            settings.retain,
+            clock.clone(),
+            runner.clone(),
+            reserve,
+        );
         let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
         let output = output(runners, blobs);
-        let api =
-            Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock.clone(), settings.open_metrics, stop.child_token());
+        let api = Api::new(
+            store.clone(),
+            handle.clone(),
+            output,
+            delivery.clone(),
+            clock.clone(),
+            settings.open_metrics,
+            stop.child_token(),
+        );
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
         let owned = store.clone();
         let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
         let places = AbortOnDropHandle::new(tokio::spawn(opened.gone()));
         tracing::info!(%url, data = %data.display(), "ready");
-        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, places, clock, retention, _lock: lock })
+        Ok(Self {
+            address,
+            handle,
+            store,
+            runner,
+            cluster,
+            delivery,
+            stop,
+            driver,
+            http,
+            lease,
+            places,
+            clock,
+            retention,
+            _lock: lock,
+        })
     }
 
     /// Where it listens.
@@ -214,8 +275,8 @@ impl Daemon {
         }
     }
 
-    /// Stops in order: no new requests, what is decided is committed, jobs are let go of and run on, files are closed.
-    /// Returns within 10 s, whatever hangs.
+    /// Stops in order: no new requests, what is decided is committed, jobs are let go of and run
+    /// on, files are closed. Returns within 10 s, whatever hangs.
     ///
     /// # Errors
     /// When the driver could not write its last notes; they are made again at the next start.
@@ -259,7 +320,10 @@ impl Daemon {
         match tokio::time::timeout(STOP_WITHIN, orderly).await {
             Ok(result) => result,
             Err(_) => {
-                tracing::warn!("not everything stopped within {} s; the rest is cut off, which loses nothing", STOP_WITHIN.as_secs());
+                tracing::warn!(
+                    "not everything stopped within {} s; the rest is cut off, which loses nothing",
+                    STOP_WITHIN.as_secs()
+                );
                 Ok(())
             }
         }
@@ -278,8 +342,8 @@ fn listen(at: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     Ok((listener, address))
 }
 
-/// Opens the database as its owner, or makes it, with the key that seals what is secret in it; both know each other then, and the
-/// directory.
+/// Opens the database as its owner, or makes it, with the key that seals what is secret in it; both
+/// know each other then, and the directory.
 async fn open_store(
     settings: &Settings,
     database: &Path,
@@ -289,15 +353,22 @@ async fn open_store(
     let data = &settings.data_dir;
     let key_file = settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE));
     let sealer = key::open(&key_file, database).await?;
-    private::database(database).map_err(io_error(format!("make the database {}", database.display())))?;
-    let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
+    private::database(database)
+        .map_err(io_error(format!("make the database {}", database.display())))?;
+    let id = identity::of(data)
+        .map_err(io_error(format!("tell the data directory {}", data.display())))?;
     let owner = LeaseHolder::here(id, data, clock.now());
-    let store = Store::open_as(database, sealer.clone(), &owner).await?.beside(data, places::in_data(data), refused);
+    let store = Store::open_as(database, sealer.clone(), &owner).await?.beside(
+        data,
+        places::in_data(data),
+        refused,
+    );
     key::note(&store, &key_file, database).await?;
     belongs::note(data, database, &store).await?;
     prepare::prepare(&store, clock, data).await?;
     let spool = spool_directory(data);
-    let id = identity::of(&spool).map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
+    let id = identity::of(&spool)
+        .map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
     spools::note(&store, clock, &id, &spool).await?;
     Ok((store, sealer))
 }
@@ -307,7 +378,13 @@ fn spool_directory(data: &Path) -> PathBuf {
 }
 
 /// What runs local jobs, while the database is ours.
-fn local_runner(settings: &Settings, started_in: PathBuf, store: &Store, blobs: &Blobs, news: News) -> Result<LocalRunner, StartError> {
+fn local_runner(
+    settings: &Settings,
+    started_in: PathBuf,
+    store: &Store,
+    blobs: &Blobs,
+    news: News,
+) -> Result<LocalRunner, StartError> {
     let data = &settings.data_dir;
     let local = local::LocalSettings {
         spool: spool_directory(data),
@@ -339,11 +416,16 @@ fn io_error(what: String) -> impl FnOnce(io::Error) -> StartError {
 
 fn limits(settings: &Settings) -> Limits {
     let look = Limit { total: settings.max_fetches, per_runtime: settings.max_fetches_per_runtime };
-    Limits { fetch: look, get_info: look, apply: Limit { total: settings.max_applies, per_runtime: settings.max_applies_per_runtime } }
+    Limits {
+        fetch: look,
+        get_info: look,
+        apply: Limit { total: settings.max_applies, per_runtime: settings.max_applies_per_runtime },
+    }
 }
 
 fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {
-    local::find_wrapper(settings.wrapper.as_deref()).map_err(|why| StartError::Settings(SettingsError::Wrong(why)))
+    local::find_wrapper(settings.wrapper.as_deref())
+        .map_err(|why| StartError::Settings(SettingsError::Wrong(why)))
 }
 
 /// Whether the database is still this daemon's, for the runner of clusters.
@@ -367,10 +449,17 @@ fn output(runners: Runners, blobs: Blobs) -> ReadOutput {
             match blob {
                 Some(Some(id)) => {
                     let read = move || blobs.read(id, offset, limit);
-                    Ok(tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??.unwrap_or_default())
+                    Ok(tokio::task::spawn_blocking(read)
+                        .await
+                        .map_err(io::Error::other)??
+                        .unwrap_or_default())
                 }
                 Some(None) => Ok(Vec::new()),
-                None => runners.tail(placed.target, OutputPiece { job: placed.job, stream, offset, limit }).await,
+                None => {
+                    runners
+                        .tail(placed.target, OutputPiece { job: placed.job, stream, offset, limit })
+                        .await
+                }
             }
         }
         .boxed()

@@ -1,6 +1,7 @@
-//! Delivery by upload: the scheduler's side of the wire protocol for jobs that run elsewhere and share no disk with us
-//! ([`schema::wire`] has the words, `http::api::uploads` the routes). A runner hands a job over before it starts it; what
-//! the job's wrapper sends is kept here, and what comes of it is the runner's news.
+//! Delivery by upload: the scheduler's side of the wire protocol for jobs that run elsewhere and
+//! share no disk with us ([`schema::wire`] has the words, `http::api::uploads` the routes). A
+//! runner hands a job over before it starts it; what the job's wrapper sends is kept here, and what
+//! comes of it is the runner's news.
 //!
 //! ```text
 //! runner ──expect──▶ Delivery ──▶ PVN_API_URL, PVN_TOKEN for the job's environment
@@ -10,20 +11,24 @@
 //!                       └──▶ news: Started at the first sign of life, Ended once
 //! ```
 //!
-//! How a runner uses it: [`Delivery::expect`] before the job is made anywhere, as often as it likes; [`Delivery::cancel`]
-//! beside whatever else stops the job; [`Delivery::signs`] to see whether it is silent; [`Delivery::settle`] when the place
-//! says that the job is over, with what it says (see [`crate::runner::evidence`]); [`Delivery::recover`] once after a restart,
-//! [`Delivery::forget`] when it is told to forget. `runner/cluster` is to be such a runner; the tests have one.
+//! How a runner uses it: [`Delivery::expect`] before the job is made anywhere, as often as it
+//! likes; [`Delivery::cancel`] beside whatever else stops the job; [`Delivery::signs`] to see
+//! whether it is silent; [`Delivery::settle`] when the place says that the job is over, with what
+//! it says (see [`crate::runner::evidence`]); [`Delivery::recover`] once after a restart,
+//! [`Delivery::forget`] when it is told to forget. `runner/cluster` is to be such a runner; the
+//! tests have one.
 //!
 //! What always holds:
-//! - **One end.** Of each job `Ended` is told once in each life of the daemon, whatever comes in which order, and what comes
-//!   afterwards changes nothing.
-//! - **Stored before answered.** Whoever uploads a report hears that it is accepted after the driver has committed the
-//!   job's end; until then they send it again, and that is harmless. What is on disk survives `kill -9` at any point: pieces
-//!   count from the offset that the file has, an accepted report is told again. After a crash of the machine bytes may be
-//!   missing; the digests in the report find that, and they are asked for again.
-//! - **Bounded.** Streams, files, their number and the disk that they leave have limits; a request is taken in pieces of
-//!   some 100 KiB, so that memory does not grow with it; what blocks runs on few threads beside the async ones.
+//! - **One end.** Of each job `Ended` is told once in each life of the daemon, whatever comes in
+//!   which order, and what comes afterwards changes nothing.
+//! - **Stored before answered.** Whoever uploads a report hears that it is accepted after the
+//!   driver has committed the job's end; until then they send it again, and that is harmless. What
+//!   is on disk survives `kill -9` at any point: pieces count from the offset that the file has, an
+//!   accepted report is told again. After a crash of the machine bytes may be missing; the digests
+//!   in the report find that, and they are asked for again.
+//! - **Bounded.** Streams, files, their number and the disk that they leave have limits; a request
+//!   is taken in pieces of some 100 KiB, so that memory does not grow with it; what blocks runs on
+//!   few threads beside the async ones.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -65,22 +70,26 @@ pub use uploading::Holds;
 use staging::{JobTerms, Staging};
 use uploading::{EarlierUpload, UploadingJob, UploadsState, take_up};
 
-/// Pieces that are written or hashed at the same time: a few more than cores, for most of the time they wait for the disk.
+/// Pieces that are written or hashed at the same time: a few more than cores, for most of the time
+/// they wait for the disk.
 const BLOCKING_LIMIT: usize = 8;
 
-/// How long a token outlives the job's own timeout: waiting for a place to start (10 min), and delivering with the wrapper's
-/// default patience (15 min), with room for clocks that differ.
+/// How long a token outlives the job's own timeout: waiting for a place to start (10 min), and
+/// delivering with the wrapper's default patience (15 min), with room for clocks that differ.
 const TOKEN_SLACK_MS: i64 = 3_600_000;
 
-/// How long a wrapper that was heard of may be silent before others look for what it has to say, milliseconds: six heartbeats.
+/// How long a wrapper that was heard of may be silent before others look for what it has to say,
+/// milliseconds: six heartbeats.
 const SILENT_AFTER_MS: i64 = 6 * HEARTBEAT_EVERY_MS.cast_signed();
 
 /// What it needs to know.
 #[derive(Debug, Clone)]
 pub struct DeliverySettings {
-    /// Directory of the uploads; made if missing. On the file system of the blobs, so that nothing is copied.
+    /// Directory of the uploads; made if missing. On the file system of the blobs, so that nothing
+    /// is copied.
     pub directory: PathBuf,
-    /// The address under which jobs reach this daemon, without a path and without a slash at its end.
+    /// The address under which jobs reach this daemon, without a path and without a slash at its
+    /// end.
     pub url: String,
 }
 
@@ -119,7 +128,12 @@ impl Delivery {
     ///
     /// # Errors
     /// When the directory cannot be made.
-    pub fn open(settings: DeliverySettings, blobs: Blobs, tokens: TokenSigner, clock: Clock) -> io::Result<Self> {
+    pub fn open(
+        settings: DeliverySettings,
+        blobs: Blobs,
+        tokens: TokenSigner,
+        clock: Clock,
+    ) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.directory)?;
         let inner = DeliveryInner {
@@ -138,9 +152,9 @@ impl Delivery {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Expects uploads of this job from now on, and returns the variables that its wrapper needs for them beside those of the
-    /// spec: the address and a token. The same as before when it is asked for again, also after a restart. What comes of the
-    /// job goes to `news`.
+    /// Expects uploads of this job from now on, and returns the variables that its wrapper needs
+    /// for them beside those of the spec: the address and a token. The same as before when it
+    /// is asked for again, also after a restart. What comes of the job goes to `news`.
     ///
     /// # Errors
     /// When the disk fails or is full; then the job must not be started.
@@ -152,7 +166,10 @@ impl Delivery {
             expires_at: spec.timeout_ms.map(|timeout| now.plus_ms(timeout).plus_ms(TOKEN_SLACK_MS)),
             inputs: spec.inputs.clone(),
             expect: spec.command.expect,
-            ends_with_its_container: spec.cluster.as_ref().is_some_and(|cluster| cluster.place.wrapper_image.is_none()),
+            ends_with_its_container: spec
+                .cluster
+                .as_ref()
+                .is_some_and(|cluster| cluster.place.wrapper_image.is_none()),
         };
         let known = self.entry(spec.job);
         let entry = match known {
@@ -164,8 +181,15 @@ impl Delivery {
                 self.enter(order, staging, news, Holds::Nothing)
             }
         };
-        let token = JobToken { job: spec.job, attempt: entry.order.attempt, expires_at: entry.order.expires_at };
-        Ok(vec![(URL_VARIABLE.to_owned(), self.inner.url.clone()), (TOKEN_VARIABLE.to_owned(), self.inner.tokens.issue(&token))])
+        let token = JobToken {
+            job: spec.job,
+            attempt: entry.order.attempt,
+            expires_at: entry.order.expires_at,
+        };
+        Ok(vec![
+            (URL_VARIABLE.to_owned(), self.inner.url.clone()),
+            (TOKEN_VARIABLE.to_owned(), self.inner.tokens.issue(&token)),
+        ])
     }
 
     /// Why an input of a job that is to be made cannot be handed over to it, if one cannot.
@@ -177,10 +201,12 @@ impl Delivery {
         self.inner.blocking.run(move || blobs.lost(&inputs)).await
     }
 
-    /// Takes up the jobs among `unfinished` that were handed over before a restart, and returns them; what else is here is
-    /// removed. A report that was accepted and not stored is told again, as soon as nothing `holds` it.
+    /// Takes up the jobs among `unfinished` that were handed over before a restart, and returns
+    /// them; what else is here is removed. A report that was accepted and not stored is told
+    /// again, as soon as nothing `holds` it.
     pub async fn recover(&self, unfinished: &[JobId], holds: Holds, news: &News) -> Vec<JobId> {
-        let (directory, unfinished): (_, HashSet<JobId>) = (self.inner.directory.clone(), unfinished.iter().copied().collect());
+        let (directory, unfinished): (_, HashSet<JobId>) =
+            (self.inner.directory.clone(), unfinished.iter().copied().collect());
         let found = self.inner.blocking.run(move || take_up(&directory, &unfinished)).await;
         let found = found.unwrap_or_else(|error| {
             tracing::error!(%error, "the uploads of the last run cannot be read; their jobs are not known here any more");
@@ -199,8 +225,8 @@ impl Delivery {
         taken
     }
 
-    /// Tells the job's wrapper to stop its command, with the answer to whatever it sends next: at the latest with its next
-    /// heartbeat. `false` when no uploads of such a job are expected.
+    /// Tells the job's wrapper to stop its command, with the answer to whatever it sends next: at
+    /// the latest with its next heartbeat. `false` when no uploads of such a job are expected.
     pub fn cancel(&self, job: JobId) -> bool {
         let Some(entry) = self.entry(job) else { return false };
         entry.cancelled.store(true, Ordering::Relaxed);
@@ -216,8 +242,8 @@ impl Delivery {
         self.entry(job).is_some_and(|entry| entry.cancelled.load(Ordering::Relaxed))
     }
 
-    /// When the job was heard of; `None` when no uploads of it are expected. A wrapper that lives is heard of every
-    /// [`schema::wire::HEARTBEAT_EVERY_MS`].
+    /// When the job was heard of; `None` when no uploads of it are expected. A wrapper that lives
+    /// is heard of every [`schema::wire::HEARTBEAT_EVERY_MS`].
     pub fn signs(&self, job: JobId) -> Option<Signs> {
         Some(self.entry(job)?.state.lock().expect("nobody panics with the lock").signs)
     }
@@ -227,37 +253,47 @@ impl Delivery {
         !self.silent_in(job).is_zero()
     }
 
-    /// How long from now on the job's wrapper counts as heard of when nothing more comes of it; zero when it does not.
+    /// How long from now on the job's wrapper counts as heard of when nothing more comes of it;
+    /// zero when it does not.
     pub fn silent_in(&self, job: JobId) -> Duration {
         let now = self.inner.clock.now();
-        let left_ms = self.signs(job).filter(|signs| signs.heard).map_or(0, |signs| SILENT_AFTER_MS - now.since_ms(signs.last));
+        let left_ms = self
+            .signs(job)
+            .filter(|signs| signs.heard)
+            .map_or(0, |signs| SILENT_AFTER_MS - now.since_ms(signs.last));
         Duration::from_millis(left_ms.clamp(0, SILENT_AFTER_MS).unsigned_abs())
     }
 
-    /// Whether the job's wrapper ever reached us, also in an earlier life of the daemon: then what comes without it is no output.
+    /// Whether the job's wrapper ever reached us, also in an earlier life of the daemon: then what
+    /// comes without it is no output.
     pub fn was_heard(&self, job: JobId) -> bool {
         let Some(entry) = self.entry(job) else { return false };
         let was_heard = {
             let state = entry.state.lock().expect("nobody panics with the lock");
             state.signs.heard || state.started_at.is_some()
         };
-        was_heard || Stream::ALL.iter().any(|stream| Staging::stream_path(&entry.directory, *stream).exists())
+        was_heard
+            || Stream::ALL
+                .iter()
+                .any(|stream| Staging::stream_path(&entry.directory, *stream).exists())
     }
 
     /// Whether the job's end was told, or is stored.
     pub fn is_told(&self, job: JobId) -> bool {
-        self.entry(job).is_none_or(|entry| entry.state.lock().expect("nobody panics with the lock").over)
+        self.entry(job)
+            .is_none_or(|entry| entry.state.lock().expect("nobody panics with the lock").over)
     }
 
-    /// The job is ended because its time is over: whatever report comes of it now says so, unless its command had ended before
-    /// `since`, by its wrapper's clock. The first time counts.
+    /// The job is ended because its time is over: whatever report comes of it now says so, unless
+    /// its command had ended before `since`, by its wrapper's clock. The first time counts.
     pub fn time_is_over(&self, job: JobId, since: Timestamp) {
         if let Some(entry) = self.entry(job) {
             entry.over_time.get_or_init(|| since);
         }
     }
 
-    /// From now on these reports wait for what the place says of the job's end; one that was accepted before stands.
+    /// From now on these reports wait for what the place says of the job's end; one that was
+    /// accepted before stands.
     pub fn hold(&self, job: JobId, holds: Holds) {
         if let Some(entry) = self.entry(job) {
             entry.state.lock().expect("nobody panics with the lock").holds = holds;
@@ -277,16 +313,16 @@ impl Delivery {
         self.inner.tasks.spawn(self.inner.clone().tell_end(entry, end, gone));
     }
 
-    /// Nobody looks after the job any more, for this reason: its end is told as unknown, unless it was told. `false` when no uploads of
-    /// such a job are expected.
+    /// Nobody looks after the job any more, for this reason: its end is told as unknown, unless it
+    /// was told. `false` when no uploads of such a job are expected.
     pub async fn give_up(&self, job: JobId, why: String) -> bool {
         let Some(entry) = self.entry(job) else { return false };
         self.inner.clone().tell_end(entry, End::Unknown { why, report: None }, false).await;
         true
     }
 
-    /// Forgets a job whose end is stored, with all that is here of it; whoever waits to hear that their report is accepted
-    /// hears it now. One that is not known is forgotten already.
+    /// Forgets a job whose end is stored, with all that is here of it; whoever waits to hear that
+    /// their report is accepted hears it now. One that is not known is forgotten already.
     pub async fn forget(&self, job: JobId) {
         let entry = self.inner.entries.lock().expect("nobody panics with the lock").remove(&job);
         let Some(entry) = entry else { return };
@@ -303,12 +339,18 @@ impl Delivery {
         }
     }
 
-    /// At most `limit` bytes of a stream from `offset` on, as far as they came; `None` when no uploads of the job are
-    /// expected. Blocks on the disk.
+    /// At most `limit` bytes of a stream from `offset` on, as far as they came; `None` when no
+    /// uploads of the job are expected. Blocks on the disk.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn tail(&self, job: JobId, stream: Stream, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    pub fn tail(
+        &self,
+        job: JobId,
+        stream: Stream,
+        offset: u64,
+        limit: usize,
+    ) -> io::Result<Option<Vec<u8>>> {
         let Some(entry) = self.entry(job) else { return Ok(None) };
         match std::fs::File::open(Staging::stream_path(&entry.directory, stream)) {
             Ok(file) => read_range(&file, offset, limit).map(Some),
@@ -317,7 +359,8 @@ impl Delivery {
         }
     }
 
-    /// At most `limit` bytes of what is kept under this digest, from `offset` on; `None` when it is not kept. Blocks on the disk.
+    /// At most `limit` bytes of what is kept under this digest, from `offset` on; `None` when it is
+    /// not kept. Blocks on the disk.
     ///
     /// # Errors
     /// When the disk fails.
@@ -337,7 +380,13 @@ impl Delivery {
     }
 
     /// Takes a job in, unless somebody else just did.
-    fn enter(&self, order: JobTerms, staging: Staging, news: &News, holds: Holds) -> Arc<UploadingJob> {
+    fn enter(
+        &self,
+        order: JobTerms,
+        staging: Staging,
+        news: &News,
+        holds: Holds,
+    ) -> Arc<UploadingJob> {
         let directory = self.inner.directory.join(order.job.to_string());
         let job = order.job;
         let entry = UploadingJob {
@@ -357,7 +406,13 @@ impl Delivery {
             staging: Arc::new(tokio::sync::Mutex::new(staging)),
             stored: CancellationToken::new(),
         };
-        self.inner.entries.lock().expect("nobody panics with the lock").entry(job).or_insert_with(|| Arc::new(entry)).clone()
+        self.inner
+            .entries
+            .lock()
+            .expect("nobody panics with the lock")
+            .entry(job)
+            .or_insert_with(|| Arc::new(entry))
+            .clone()
     }
 }
 

@@ -1,9 +1,11 @@
-//! `pvn-scheduler dev DIR`: the daemon and a client in one command. It serves, applies the config files in DIR with
-//! everything on this machine, releases every service, and tells what happens as it happens. The client half speaks HTTP
-//! like any other; nothing here knows how the daemon decides.
+//! `pvn-scheduler dev DIR`: the daemon and a client in one command. It serves, applies the config
+//! files in DIR with everything on this machine, releases every service, and tells what happens as
+//! it happens. The client half speaks HTTP like any other; nothing here knows how the daemon
+//! decides.
 //!
-//! A service is released when it has no release in one of its channels, when its config has changed since `dev` last
-//! released it, or when other parameters are given. So running `dev` again over the same data goes on where it was.
+//! A service is released when it has no release in one of its channels, when its config has changed
+//! since `dev` last released it, or when other parameters are given. So running `dev` again over
+//! the same data goes on where it was.
 
 mod arguments;
 mod files;
@@ -37,7 +39,8 @@ pub use arguments::Arguments;
 use files::{ApplyResult, DevInputs, Wish};
 use watch::ConfigWatch;
 
-/// Where `dev` listens when nothing is said and the address is free: where `pvnctl` looks when nothing is said.
+/// Where `dev` listens when nothing is said and the address is free: where `pvnctl` looks when
+/// nothing is said.
 const USUAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7780);
 
 /// How often `--until-converged` looks, besides after every event.
@@ -76,7 +79,10 @@ async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failu
         Err(error) => Some(format!("{} cannot be looked into: {error}", root.display())),
     };
     if let Some(wrong) = wrong {
-        return Err(Failure::with_next(wrong, "name a directory that holds *.pvn.yaml files, as in examples/quickstart"));
+        return Err(Failure::with_next(
+            wrong,
+            "name a directory that holds *.pvn.yaml files, as in examples/quickstart",
+        ));
     }
     let params = pvnctl::args::parse_params("--param", &arguments.params)?;
     let secrets = secrets::read(&arguments.secrets)?;
@@ -89,7 +95,8 @@ async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failu
     };
     let Some(mut daemon) = started else { return interrupted(arguments, console) };
     let session = async {
-        let mut session = Session::open(arguments, daemon.address(), data_dir, params, console).await?;
+        let mut session =
+            Session::open(arguments, daemon.address(), data_dir, params, console).await?;
         session.given.secrets = secrets::set(&secrets, &session.client, console).await?;
         session.live(configs, &mut daemon, console).await
     };
@@ -120,13 +127,22 @@ async fn daemon(arguments: &Arguments, root: &Path, data_dir: &Path) -> Result<D
         None if taken() => SocketAddr::new(USUAL.ip(), 0),
         None => USUAL,
     };
-    let settings =
-        Settings { listen, local_root: Some(root.to_owned()), all_local: true, holds_applies: true, ..Settings::in_directory(data_dir) };
+    let settings = Settings {
+        listen,
+        local_root: Some(root.to_owned()),
+        all_local: true,
+        holds_applies: true,
+        ..Settings::in_directory(data_dir)
+    };
     Daemon::start(settings).await.map_err(|error| match error {
         StartError::Lock(LockError::Held { path, pid }) => Failure::with_next(
-            format!("the pvn-scheduler with pid {pid} runs already, with the data in {}", path.display()),
-            "stop that one first, or have it do what this one was to do: `pvnctl services push` takes other values; a second one beside it, \
-             with another --data-dir, would apply the same once more",
+            format!(
+                "the pvn-scheduler with pid {pid} runs already, with the data in {}",
+                path.display()
+            ),
+            "stop that one first, or have it do what this one was to do: `pvnctl services push` \
+             takes other values; a second one beside it, with another --data-dir, would apply the \
+             same once more",
         ),
         other => Failure::user(format!("{:#}", anyhow::Error::from(other))),
     })
@@ -169,13 +185,18 @@ impl Session {
         let address = reachable(address);
         let server = format!("http://{address}");
         let file = data_dir.join(pvnctl::discover::TOKEN_FILE);
-        let token = std::fs::read_to_string(&file)
-            .map_err(|error| Failure::user(format!("cannot read the admin token in {}: {error}", data_dir.display())))?;
+        let token = std::fs::read_to_string(&file).map_err(|error| {
+            Failure::user(format!("cannot read the admin token in {}: {error}", data_dir.display()))
+        })?;
         let token = Token { text: token.trim().to_owned(), origin: file.display().to_string() };
         let client = Client::new(&server, None, Some(token))?;
         // Whoever copies a command may stand in another directory.
         let token_file = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
-        console.typed = Typed::reaching(Some(server.as_str()).filter(|_| address != USUAL), Some(&token_file), None);
+        console.typed = Typed::reaching(
+            Some(server.as_str()).filter(|_| address != USUAL),
+            Some(&token_file),
+            None,
+        );
         console.data(&story::banner(&server, &console.typed, console.colours_stdout()))?;
         console.flush()?;
         let is_new = !memory::is_there(&data_dir);
@@ -197,13 +218,27 @@ impl Session {
         })
     }
 
-    async fn live(&mut self, configs: Files, daemon: &mut Daemon, console: &mut Console) -> Result<u8, Failure> {
-        let mut watch = if self.arguments.watch { Some(ConfigWatch::start(self.arguments.root(), &configs.files)?) } else { None };
+    async fn live(
+        &mut self,
+        configs: Files,
+        daemon: &mut Daemon,
+        console: &mut Console,
+    ) -> Result<u8, Failure> {
+        let mut watch = if self.arguments.watch {
+            Some(ConfigWatch::start(self.arguments.root(), &configs.files)?)
+        } else {
+            None
+        };
         let mut seen = configs;
         self.apply(&seen, console).await.map_err(secrets::with_a_way_out)?;
         // From here on what is applied was seen with the files of now.
-        daemon.handle().let_applies_start().await.map_err(|refusal| Failure::user(refusal.to_string()))?;
-        let deadline = self.started + Duration::from_millis(self.arguments.timeout.as_ms().unsigned_abs());
+        daemon
+            .handle()
+            .let_applies_start()
+            .await
+            .map_err(|refusal| Failure::user(refusal.to_string()))?;
+        let deadline =
+            self.started + Duration::from_millis(self.arguments.timeout.as_ms().unsigned_abs());
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -243,11 +278,15 @@ impl Session {
         Ok(())
     }
 
-    /// The same, given that what was applied may not be what the files say by now: they are refused.
+    /// The same, given that what was applied may not be what the files say by now: they are
+    /// refused.
     fn for_files(&self, (code, said): (u8, String), deadline: Instant) -> Option<(u8, String)> {
         match code {
             0 if self.complaint.is_some() && Instant::now() < deadline => None,
-            0 if self.complaint.is_some() => Some((TIMEOUT, format!("timeout; {said} as the files were before they were refused"))),
+            0 if self.complaint.is_some() => Some((
+                TIMEOUT,
+                format!("timeout; {said} as the files were before they were refused"),
+            )),
             _ => Some((code, said)),
         }
     }
@@ -255,7 +294,8 @@ impl Session {
     /// Applies the files and releases what needs it.
     async fn apply(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
         let is_start = !std::mem::replace(&mut self.has_applied, true);
-        let ApplyResult { wishes, lines, warnings } = files::apply(&self.client, &self.data_dir, configs, &self.given, is_start).await?;
+        let ApplyResult { wishes, lines, warnings } =
+            files::apply(&self.client, &self.data_dir, configs, &self.given, is_start).await?;
         self.wishes = wishes;
         console.warn(&warnings)?;
         for line in lines {
@@ -263,7 +303,8 @@ impl Session {
         }
         if is_start {
             for wish in &self.wishes {
-                let asked = story::open_questions(&wish.service(&self.client).await?, &console.typed);
+                let asked =
+                    story::open_questions(&wish.service(&self.client).await?, &console.typed);
                 console.tell(&asked)?;
             }
         }
@@ -277,13 +318,21 @@ impl Session {
                 self.complaint = None;
                 Ok(())
             }
-            Err(failure @ (Failure::Refused(_) | Failure::Token { .. } | Failure::Config(_))) => self.wait_out(&failure, true, console),
+            Err(failure @ (Failure::Refused(_) | Failure::Token { .. } | Failure::Config(_))) => {
+                self.wait_out(&failure, true, console)
+            }
             Err(other) => Err(other),
         }
     }
 
-    /// Shows a mistake once, however often an editor writes it. `is_refused`: the files can be read, and the scheduler does not take them.
-    fn wait_out(&mut self, failure: &Failure, is_refused: bool, console: &mut Console) -> Result<(), Failure> {
+    /// Shows a mistake once, however often an editor writes it. `is_refused`: the files can be
+    /// read, and the scheduler does not take them.
+    fn wait_out(
+        &mut self,
+        failure: &Failure,
+        is_refused: bool,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
         let complaint = Complaint { told: format!("{failure:?}"), is_refused };
         if self.complaint.as_ref() == Some(&complaint) {
             return Ok(());
@@ -297,7 +346,9 @@ impl Session {
     fn changed(&mut self, seen: &Files, console: &mut Console) -> Result<Option<Files>, Failure> {
         match files::read(&self.arguments.dir) {
             // What they were refused for may be elsewhere, and mended by now.
-            Ok(files) if self.complaint.as_ref().is_some_and(|complaint| complaint.is_refused) => Ok(Some(files)),
+            Ok(files) if self.complaint.as_ref().is_some_and(|complaint| complaint.is_refused) => {
+                Ok(Some(files))
+            }
             Ok(files) if files.files == seen.files => {
                 if self.complaint.take().is_some() {
                     console.say("the files are as they were applied again")?;
@@ -310,14 +361,19 @@ impl Session {
     }
 
     /// Tells an event; when the stream ends it is opened again where it was.
-    async fn tell(&mut self, event: Option<pvnctl::client::SseEvent>, console: &mut Console) -> Result<(), Failure> {
+    async fn tell(
+        &mut self,
+        event: Option<pvnctl::client::SseEvent>,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
         let Some(event) = event else {
-            self.events = self.client.events(&["v1", "events"], &[], self.last_event.as_deref()).await?;
+            self.events =
+                self.client.events(&["v1", "events"], &[], self.last_event.as_deref()).await?;
             return Ok(());
         };
         self.last_event.clone_from(&event.id);
-        let entry: LogEntry =
-            serde_json::from_str(&event.data).map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
+        let entry: LogEntry = serde_json::from_str(&event.data)
+            .map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
         if let Some(text) = story::tell(&entry, &console.typed, console.colours_stdout()) {
             console.tell(&text)?;
             console.flush()?;
@@ -329,7 +385,8 @@ impl Session {
     async fn catch_up(&mut self, console: &mut Console) -> Result<(), Failure> {
         let newest = newest_event(&self.client).await?.unwrap_or(0);
         let until = Instant::now() + CATCH_UP_WITHIN;
-        let told = |last: &Option<String>| last.as_ref().and_then(|id| id.parse().ok()).unwrap_or(0_u64);
+        let told =
+            |last: &Option<String>| last.as_ref().and_then(|id| id.parse().ok()).unwrap_or(0_u64);
         while told(&self.last_event) < newest {
             match tokio::time::timeout_at(until, self.events.next()).await {
                 Ok(event) => self.tell(event?, console).await?,
@@ -350,7 +407,12 @@ impl Session {
                     GoalVerdict::Waiting => waiting.extend(wait::open(goal, &service)),
                     GoalVerdict::Failed(channels) => {
                         let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
-                        failed.push(format!("{}/{} in {}", service.application, service.name, channels.join(", ")));
+                        failed.push(format!(
+                            "{}/{} in {}",
+                            service.application,
+                            service.name,
+                            channels.join(", ")
+                        ));
                     }
                     GoalVerdict::Never(why) => return Err(Failure::user(why)),
                 }
@@ -361,7 +423,10 @@ impl Session {
         if failed.is_empty() && waiting.is_empty() {
             for (wish, service) in there {
                 if let Some((words, next)) = wish.others(&self.client, &service).await? {
-                    return Err(Failure::with_next(format!("CONVERGED after {took}, but {words}"), next));
+                    return Err(Failure::with_next(
+                        format!("CONVERGED after {took}, but {words}"),
+                        next,
+                    ));
                 }
             }
         }
@@ -379,10 +444,20 @@ impl Session {
 
 /// The number of the newest entry of the log.
 async fn newest_event(client: &Client) -> Result<Option<u64>, Failure> {
-    Ok(client.list::<LogEntry>(&["v1", "events"], &[], Some(1)).await?.items.first().map(|entry| entry.seq))
+    Ok(client
+        .list::<LogEntry>(&["v1", "events"], &[], Some(1))
+        .await?
+        .items
+        .first()
+        .map(|entry| entry.seq))
 }
 
-/// The address under which this machine reaches a listener: one on every interface is reached by loopback.
+/// The address under which this machine reaches a listener: one on every interface is reached by
+/// loopback.
 fn reachable(address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() { SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()) } else { address }
+    if address.ip().is_unspecified() {
+        SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port())
+    } else {
+        address
+    }
 }

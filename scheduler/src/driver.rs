@@ -1,5 +1,5 @@
-//! The loop: event -> step -> commit -> perform. One task owns every instance's state; everybody else asks through
-//! [`Handle`]. What is asked together is committed together.
+//! The loop: event -> step -> commit -> perform. One task owns every instance's state; everybody
+//! else asks through [`Handle`]. What is asked together is committed together.
 //!
 //! ```text
 //!  http ──▶ Handle ──▶ planner ──▶ calls ──┐
@@ -130,7 +130,8 @@ pub enum Refusal {
     /// The config documents or parameter values are wrong. 422.
     #[error("{} in the config", problems(.0.len()))]
     Config(Vec<Diagnostic>),
-    /// A row of the database is what no program of ours wrote: its place and the reason. 500, as where it is only shown.
+    /// A row of the database is what no program of ours wrote: its place and the reason. 500, as
+    /// where it is only shown.
     #[error("a row of the database cannot be read: {0}")]
     Unreadable(String),
     /// Nothing can be stored at present: disk full, database locked or away. 503.
@@ -200,14 +201,28 @@ impl Driver {
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
     pub async fn start(parts: DriverParts, stop: CancellationToken) -> Result<Self, StoreError> {
-        let DriverParts { store, clock, sealer, blobs, runners, clusters, news, root, limits, observer, holds_applies, options } = parts;
+        let DriverParts {
+            store,
+            clock,
+            sealer,
+            blobs,
+            runners,
+            clusters,
+            news,
+            root,
+            limits,
+            observer,
+            holds_applies,
+            options,
+        } = parts;
         let (calls, calls_in) = mpsc::channel(CALLS_LIMIT);
         let (arrivals, arrivals_in) = mpsc::channel(intake::ARRIVALS_LIMIT);
         let (planner, requests) = planner::Queue::new();
         let (log, _) = broadcast::channel(LOG_LIMIT);
         let (health, health_out) = watch::channel(Health::Ready);
         let (broken, broken_out) = watch::channel(Vec::new());
-        let mut recovered = recover::recover(&store, &runners, limits, observer, clock.now()).await?;
+        let mut recovered =
+            recover::recover(&store, &runners, limits, observer, clock.now()).await?;
         recovered.world.lanes.hold_applies(holds_applies);
         let steps = steps::Steps::since_last_run(&store, &clock).await?;
         let handle = Handle {
@@ -223,7 +238,8 @@ impl Driver {
         };
         let release_seq = recovered.world.counters.release;
         let releases_above = store.releases_above().await?;
-        let performer = Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runners, root));
+        let performer =
+            Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runners, root));
         let driver = run::DriverLoop {
             late: recovered.unstarted,
             performer: performer.clone(),
@@ -239,7 +255,11 @@ impl Driver {
             performing: JoinSet::new(),
             going_back: going_back::GoingBack::default(),
             deferred: Vec::new(),
-            jobs_noted: recovered.handed.into_iter().map(|job| (job, tokio::time::Instant::now())).collect(),
+            jobs_noted: recovered
+                .handed
+                .into_iter()
+                .map(|job| (job, tokio::time::Instant::now()))
+                .collect(),
             performed: Vec::new(),
             held: recovered.ended,
             retry: None,
@@ -254,7 +274,8 @@ impl Driver {
             store: store.clone(),
             clock: clock.clone(),
         };
-        let planner = planner::Planner { store, clock, sealer, options, calls, release_seq, releases_above };
+        let planner =
+            planner::Planner { store, clock, sealer, options, calls, release_seq, releases_above };
         let done = tokio::spawn(async move {
             // The helpers end with the loop: nothing is left that nobody waits for.
             let helpers_stop = stop.child_token();

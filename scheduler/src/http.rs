@@ -1,8 +1,11 @@
-//! The HTTP API. Reads come from the store, changes go through [`driver::Handle`](crate::driver::Handle), never past it; what jobs upload goes to
-//! [`delivery`](crate::delivery). Called by `daemon`, which knows where jobs' output lies and when to stop.
+//! The HTTP API. Reads come from the store, changes go through
+//! [`driver::Handle`](crate::driver::Handle), never past it; what jobs upload goes to
+//! [`delivery`](crate::delivery). Called by `daemon`, which knows where jobs' output lies and when
+//! to stop.
 //!
-//! What always holds: every answer that is not 2xx is a problem (RFC 9457) whose detail says what to do next; everything
-//! but `api::open` and the schemas needs a token; every body, page, stream and wait has a limit from [`limits`].
+//! What always holds: every answer that is not 2xx is a problem (RFC 9457) whose detail says what
+//! to do next; everything but `api::open` and the schemas needs a token; every body, page, stream
+//! and wait has a limit from [`limits`].
 
 mod access;
 pub mod advertised;
@@ -53,9 +56,10 @@ pub struct OutputRange {
     pub limit: usize,
 }
 
-/// Reads a piece of a job's output wherever it lies at present: where a running job runs, the blobs of one that ended.
-/// What is not there (yet) is an empty piece.
-pub type ReadOutput = Arc<dyn Fn(OutputRange) -> BoxFuture<'static, io::Result<Vec<u8>>> + Send + Sync>;
+/// Reads a piece of a job's output wherever it lies at present: where a running job runs, the blobs
+/// of one that ended. What is not there (yet) is an empty piece.
+pub type ReadOutput =
+    Arc<dyn Fn(OutputRange) -> BoxFuture<'static, io::Result<Vec<u8>>> + Send + Sync>;
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -89,7 +93,16 @@ impl Api {
         open_metrics: bool,
         stop: CancellationToken,
     ) -> Self {
-        Self { store, driver, output, delivery, clock, open_metrics, stop, streams: EventStreams::default() }
+        Self {
+            store,
+            driver,
+            output,
+            delivery,
+            clock,
+            open_metrics,
+            stop,
+            streams: EventStreams::default(),
+        }
     }
 }
 

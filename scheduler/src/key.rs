@@ -1,6 +1,7 @@
-//! The key file beside the database that is sealed with it. Called by `daemon` and by what is done by hand, before the database is
-//! opened. What always holds: no key is made where the database has one, because with another key nothing of it opens, and what is
-//! sealed with that is lost when the right one comes back.
+//! The key file beside the database that is sealed with it. Called by `daemon` and by what is done
+//! by hand, before the database is opened. What always holds: no key is made where the database has
+//! one, because with another key nothing of it opens, and what is sealed with that is lost when the
+//! right one comes back.
 
 use std::path::{Path, PathBuf};
 
@@ -59,9 +60,11 @@ pub enum KeyError {
 }
 
 /// What both say.
-const PUT_BACK: &str = "Find the right one (the copy that was kept apart, a backup made with --with-key, or the data directory that the \
-                        database was used from before) and put it back there with mode 0600, or name it with --secret-key-file. When it is \
-                        lost, what is sealed is lost: begin with a new data directory, and give it configs and secrets anew";
+const PUT_BACK: &str = "Find the right one (the copy that was kept apart, a backup made with \
+                        --with-key, or the data directory that the database was used from before) \
+                        and put it back there with mode 0600, or name it with --secret-key-file. \
+                        When it is lost, what is sealed is lost: begin with a new data directory, \
+                        and give it configs and secrets anew";
 
 /// The key in this file, for this database. It is made where there is none and nothing is sealed.
 ///
@@ -84,11 +87,16 @@ pub(crate) async fn refused(key: &Path, database: &Path) -> Result<(), KeyError>
     check(key, database, &mark).map(drop)
 }
 
-/// The key in this file, if it is this database's, of which `mark` tells; `None` when neither has one.
+/// The key in this file, if it is this database's, of which `mark` tells; `None` when neither has
+/// one.
 ///
 /// # Errors
 /// [`KeyError`] with what to do.
-pub(crate) fn check(key: &Path, database: &Path, mark: &KeyMark) -> Result<Option<Sealer>, KeyError> {
+pub(crate) fn check(
+    key: &Path,
+    database: &Path,
+    mark: &KeyMark,
+) -> Result<Option<Sealer>, KeyError> {
     match Sealer::read(key)? {
         Some(sealer) => {
             if let Some(error) = unfit(&mark.fit(&sealer), key, database) {
@@ -96,12 +104,15 @@ pub(crate) fn check(key: &Path, database: &Path, mark: &KeyMark) -> Result<Optio
             }
             Ok(Some(sealer))
         }
-        None if mark.is_sealed() => Err(KeyError::Missing { key: key.to_owned(), database: database.to_owned() }),
+        None if mark.is_sealed() => {
+            Err(KeyError::Missing { key: key.to_owned(), database: database.to_owned() })
+        }
         None => Ok(None),
     }
 }
 
-/// Notes in a database that was opened with this key that it is its own: the one that it is sealed with from now on.
+/// Notes in a database that was opened with this key that it is its own: the one that it is sealed
+/// with from now on.
 ///
 /// # Errors
 /// [`KeyError::Other`] when another daemon has given it one meanwhile.
@@ -109,8 +120,8 @@ pub(crate) async fn note(store: &Store, key: &Path, database: &Path) -> Result<(
     let fit = store.note_key().await?;
     match &fit {
         Fit::Right { others } if !others.is_empty() => tracing::warn!(
-            "{} of what is in {} is sealed with another key than the one in {}, which a pvn of before made when it found none: give it \
-             anew ({})",
+            "{} of what is in {} is sealed with another key than the one in {}, which a pvn of \
+             before made when it found none: give it anew ({})",
             others.len(),
             database.display(),
             key.display(),
@@ -168,10 +179,17 @@ mod tests {
 
         /// Seals a secret with whatever key is there, as a pvn did that asked for no check.
         async fn seals(&self, key: &str) {
-            let store = Store::open(&self.database(), Sealer::open(&self.key()).unwrap()).await.unwrap();
+            let store =
+                Store::open(&self.database(), Sealer::open(&self.key()).unwrap()).await.unwrap();
             self.sealed.set(self.sealed.get() + 1);
             let at = Timestamp::from_millis(self.sealed.get());
-            let change = Change::Secret { key: key.to_owned(), version: 1, value: b"hush".to_vec(), at, by: "eve".to_owned() };
+            let change = Change::Secret {
+                key: key.to_owned(),
+                version: 1,
+                value: b"hush".to_vec(),
+                at,
+                by: "eve".to_owned(),
+            };
             store.commit(&Commit { changes: vec![change], ..Commit::default() }).await.unwrap();
             store.close().await;
         }
@@ -205,7 +223,10 @@ mod tests {
         rig.seals("four").await;
         rig.seals("five").await;
         let refused = rig.open().await.unwrap_err();
-        assert!(matches!(refused, KeyError::Later { opens: 3, tried: 5, .. }), "the oldest are sealed with the first: {refused}");
+        assert!(
+            matches!(refused, KeyError::Later { opens: 3, tried: 5, .. }),
+            "the oldest are sealed with the first: {refused}"
+        );
         let later = rig.directory.path().join("later");
         std::fs::rename(rig.key(), &later).unwrap();
         std::fs::rename(&saved, rig.key()).unwrap();
@@ -243,7 +264,10 @@ mod tests {
             expires_at: None,
             revoked_at: None,
         };
-        store.commit(&Commit { changes: vec![Change::Token(token)], ..Commit::default() }).await.unwrap();
+        store
+            .commit(&Commit { changes: vec![Change::Token(token)], ..Commit::default() })
+            .await
+            .unwrap();
         store.close().await;
         rig.open().await.unwrap().close().await;
         std::fs::remove_file(rig.key()).unwrap();

@@ -1,4 +1,5 @@
-//! The daemon `pvn-scheduler`. `daemon` builds the parts; see ARCHITECTURE.md for who may import whom.
+//! The daemon `pvn-scheduler`. `daemon` builds the parts; see ARCHITECTURE.md for who may import
+//! whom.
 
 pub mod belongs;
 pub mod blobs;

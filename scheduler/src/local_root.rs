@@ -1,8 +1,9 @@
 //! Where the commands of `local` start from, over restarts. Called by `daemon` at the start.
 //!
-//! What people approved, they approved for where it runs. So a daemon that is only started from another directory goes on in the one
-//! that its database knows, also where that is not there at present: it may be mounted late, or be being made anew. Somebody who means
-//! another says so (`--local-root`).
+//! What people approved, they approved for where it runs. So a daemon that is only started from
+//! another directory goes on in the one that its database knows, also where that is not there at
+//! present: it may be mounted late, or be being made anew. Somebody who means another says so
+//! (`--local-root`).
 
 use schema::log_kind::LogKind;
 use std::path::{Path, PathBuf};
@@ -17,12 +18,18 @@ const ROOT: &str = "local_root";
 ///
 /// # Errors
 /// When the database cannot be used.
-pub(crate) async fn of(store: &Store, clock: &Clock, root: PathBuf, is_given: bool) -> Result<PathBuf> {
+pub(crate) async fn of(
+    store: &Store,
+    clock: &Clock,
+    root: PathBuf,
+    is_given: bool,
+) -> Result<PathBuf> {
     let root = known_or(store, clock, root, is_given).await?;
     if !root.is_dir() {
         // Jobs on clusters need none, and what is mounted there may come later.
         tracing::warn!(
-            "commands of `local` start in {}, which is no directory: no job of them can start until it is one, or `--local-root` names another",
+            "commands of `local` start in {}, which is no directory: no job of them can start \
+             until it is one, or `--local-root` names another",
             root.display()
         );
     }
@@ -40,14 +47,19 @@ async fn known_or(store: &Store, clock: &Clock, root: PathBuf, is_given: bool) -
     };
     if !is_given {
         tracing::warn!(
-            "commands of `local` start in {}, as before, and not in {}, where this was started: `--local-root {}` changes that",
+            "commands of `local` start in {}, as before, and not in {}, where this was started: \
+             `--local-root {}` changes that",
             before.display(),
             root.display(),
             root.display()
         );
         return Ok(before);
     }
-    let message = format!("commands of `local` start in {} from now on, no longer in {}", root.display(), before.display());
+    let message = format!(
+        "commands of `local` start in {} from now on, no longer in {}",
+        root.display(),
+        before.display()
+    );
     tracing::warn!("{message}");
     let mut commit = Commit::default();
     let data = serde_json::json!({"before": before.display().to_string(), "root": root.display().to_string()});

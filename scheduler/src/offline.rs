@@ -1,5 +1,5 @@
-//! What is done to the data of a daemon by hand: `prune`, `backup`, `restore`, `activate`. Called by `main`. All but `backup`
-//! need the daemon stopped; jobs go on meanwhile.
+//! What is done to the data of a daemon by hand: `prune`, `backup`, `restore`, `activate`. Called
+//! by `main`. All but `backup` need the daemon stopped; jobs go on meanwhile.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -41,16 +41,26 @@ pub struct DataLocation {
 
 impl DataLocation {
     fn database(&self) -> anyhow::Result<PathBuf> {
-        let settings = Settings { database_url: self.database_url.clone(), ..Settings::in_directory(&self.data_dir) };
+        let settings = Settings {
+            database_url: self.database_url.clone(),
+            ..Settings::in_directory(&self.data_dir)
+        };
         let database = settings.database_file()?;
         match std::fs::metadata(&database) {
             Ok(metadata) if metadata.is_file() => Ok(database),
             // What cannot be looked at may well be there.
-            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 let whose = private::whose(&self.data_dir, error);
-                Err(whose).with_context(|| format!("failed to look at the database {}", database.display()))
+                Err(whose).with_context(|| {
+                    format!("failed to look at the database {}", database.display())
+                })
             }
-            _ => bail!("there is no database {}; name the data directory of a scheduler with --data-dir", database.display()),
+            _ => bail!(
+                "there is no database {}; name the data directory of a scheduler with --data-dir",
+                database.display()
+            ),
         }
     }
 
@@ -61,13 +71,21 @@ impl DataLocation {
     /// Opens the database as its owner, with the directory locked.
     async fn open(&self) -> anyhow::Result<(DataDirLock, Store)> {
         let database = self.database()?;
-        private::data_directory(&self.data_dir, &database).with_context(|| unusable(&self.data_dir))?;
+        private::data_directory(&self.data_dir, &database)
+            .with_context(|| unusable(&self.data_dir))?;
         let lock = DataDirLock::take(&self.data_dir).await?;
         belongs::check(&self.data_dir, &database).await?;
         let key = self.key_file();
         let sealer = key::open(&key, &database).await?;
-        let id = identity::of(&self.data_dir).with_context(|| format!("failed to tell the data directory {}", self.data_dir.display()))?;
-        let store = Store::open_as(&database, sealer, &LeaseHolder::here(id, &self.data_dir, Clock::System.now())).await?;
+        let id = identity::of(&self.data_dir).with_context(|| {
+            format!("failed to tell the data directory {}", self.data_dir.display())
+        })?;
+        let store = Store::open_as(
+            &database,
+            sealer,
+            &LeaseHolder::here(id, &self.data_dir, Clock::System.now()),
+        )
+        .await?;
         key::note(&store, &key, &database).await?;
         Ok((lock, store))
     }
@@ -108,7 +126,8 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let place = &arguments.place;
     let database = place.database()?;
     private::check_owner(&place.data_dir, &database).with_context(|| unusable(&place.data_dir))?;
-    let free = || reserve::free(&database).map_or_else(|| "? MiB".to_owned(), |room| room.to_string());
+    let free =
+        || reserve::free(&database).map_or_else(|| "? MiB".to_owned(), |room| room.to_string());
     let before = free();
     // Whatever was half written goes first: that needs no room, and opening the database may.
     let (blobs, way) = {
@@ -131,7 +150,10 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let reserve = way.take_back();
     let aside = match std::fs::metadata(&reserve) {
         Ok(reserve) => format!("{} MiB are set aside for a full disk", reserve.len() >> 20),
-        Err(_) => format!("nothing is set aside for a full disk: that needs {} MiB of room", reserve::ROOM_BYTES >> 20),
+        Err(_) => format!(
+            "nothing is set aside for a full disk: that needs {} MiB of room",
+            reserve::ROOM_BYTES >> 20
+        ),
     };
     Ok(format!("{said}; {before} were free and {} are; {aside}", free()))
 }
@@ -145,7 +167,11 @@ fn full<T>(place: &DataLocation, error: anyhow::Error) -> anyhow::Result<T> {
 }
 
 /// Goes through everything once. Returns what was removed, in words.
-async fn remove(arguments: &PruneArguments, blobs: Blobs, way: &ReserveAtOpen) -> anyhow::Result<String> {
+async fn remove(
+    arguments: &PruneArguments,
+    blobs: Blobs,
+    way: &ReserveAtOpen,
+) -> anyhow::Result<String> {
     let (_lock, store) = arguments.place.open().await?;
     let numbers = store.pruned();
     let retention = Retention {
@@ -170,7 +196,8 @@ async fn remove(arguments: &PruneArguments, blobs: Blobs, way: &ReserveAtOpen) -
         store.compact().await?;
         said += "; the database was written anew";
     } else if !store.gives_back().await? {
-        said += "; the database was made by an older pvn and keeps what is free in it: add --compact once to have it given back";
+        said += "; the database was made by an older pvn and keeps what is free in it: add \
+                 --compact once to have it given back";
     }
     store.close().await;
     Ok(said)
@@ -194,7 +221,10 @@ pub async fn activate(arguments: &ActivateArguments) -> anyhow::Result<String> {
     store.close().await;
     Ok(match left {
         Some(left) => {
-            format!("it applies from its next start on; make sure that the scheduler that it was backed up from never starts again\n{left}")
+            format!(
+                "it applies from its next start on; make sure that the scheduler that it was \
+                 backed up from never starts again\n{left}"
+            )
         }
         None => "it was not restored, or it applies already; nothing was changed".to_owned(),
     })

@@ -1,11 +1,13 @@
-//! Paths as people give them -> paths that lead to the same place for as long as this runs, and for later starts. Called by `settings`
-//! for all that it is given, and where a path is kept and compared again.
+//! Paths as people give them -> paths that lead to the same place for as long as this runs, and for
+//! later starts. Called by `settings` for all that it is given, and where a path is kept and
+//! compared again.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The path from `/` on, without `..`: the directory that such a path only goes through may be renamed or taken away, as the one of a
-/// release that is replaced, and nothing has to do with it. A link after the last `..` stays one: who turns it means the new place.
+/// The path from `/` on, without `..`: the directory that such a path only goes through may be
+/// renamed or taken away, as the one of a release that is replaced, and nothing has to do with it.
+/// A link after the last `..` stays one: who turns it means the new place.
 ///
 /// # Errors
 /// When there is no present directory, or the path is empty.
@@ -21,7 +23,8 @@ pub(crate) fn settled(path: &Path) -> io::Result<PathBuf> {
     Ok(parts[last + 1..].iter().fold(through, |path, part| path.join(part)))
 }
 
-/// Where the path leads, through all links, as far as it is there; two that lead to one place are equal.
+/// Where the path leads, through all links, as far as it is there; two that lead to one place are
+/// equal.
 ///
 /// # Errors
 /// As [`settled`].
@@ -61,7 +64,10 @@ mod tests {
         // Of what is not there nobody knows where it goes up to.
         check("none/../data", "none/../data", "none/../data");
         let root = Path::new("/");
-        assert_eq!((settled(root).unwrap(), resolved(root).unwrap()), (root.to_owned(), root.to_owned()));
+        assert_eq!(
+            (settled(root).unwrap(), resolved(root).unwrap()),
+            (root.to_owned(), root.to_owned())
+        );
         let here = std::env::current_dir().unwrap().canonicalize().unwrap();
         assert_eq!(
             (settled(Path::new("..")).unwrap(), resolved(Path::new("x")).unwrap()),

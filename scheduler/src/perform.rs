@@ -1,6 +1,6 @@
-//! One function per action. Has no opinions: what it is asked was decided and committed; what comes of it goes back to
-//! the driver. Everything here can be done twice: a job that was started is found by its id, a stop of what has stopped
-//! changes nothing.
+//! One function per action. Has no opinions: what it is asked was decided and committed; what comes
+//! of it goes back to the driver. Everything here can be done twice: a job that was started is
+//! found by its id, a stop of what has stopped changes nothing.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -65,18 +65,32 @@ pub struct Performer {
 
 impl Performer {
     /// A performer whose local jobs start from `root`.
-    pub fn new(store: Store, clock: Clock, sealer: Sealer, runners: Runners, root: PathBuf) -> Self {
+    pub fn new(
+        store: Store,
+        clock: Clock,
+        sealer: Sealer,
+        runners: Runners,
+        root: PathBuf,
+    ) -> Self {
         Self { store, clock, sealer, runners, root, compiled: Cache::default() }
     }
 
-    /// Starts a job, or finds that it was started before; not once `until` has come, or when it is withdrawn first.
-    pub async fn start(&self, start: &StartJob, names: &InstanceNames, claim: &StartClaim, until: Option<Timestamp>) -> StartOutcome {
+    /// Starts a job, or finds that it was started before; not once `until` has come, or when it is
+    /// withdrawn first.
+    pub async fn start(
+        &self,
+        start: &StartJob,
+        names: &InstanceNames,
+        claim: &StartClaim,
+        until: Option<Timestamp>,
+    ) -> StartOutcome {
         crash::at(crash::BEFORE_START);
         let prepared = match self.prepare(start, names).await {
             Ok(prepared) => prepared,
             Err(end) => return StartOutcome::Over(end),
         };
-        // Another daemon may have the database by now, and whatever was decided before is that one's.
+        // Another daemon may have the database by now, and whatever was decided before is that
+        // one's.
         if let Err(error) = self.store.ensure_held().await {
             return StartOutcome::Over(later(error.to_string()));
         }
@@ -126,11 +140,17 @@ impl Performer {
         };
         let (root, clean_env) = match &commands.place {
             RunTarget::Fake { crashing_programs } => {
-                return Ok(Prepared::Over(fake::run(command, crashing_programs, &start.version, self.clock.now())));
+                return Ok(Prepared::Over(fake::run(
+                    command,
+                    crashing_programs,
+                    &start.version,
+                    self.clock.now(),
+                )));
             }
-            RunTarget::Local { root, clean_env } => {
-                (root.as_ref().map_or_else(|| self.root.clone(), |root| self.root.join(root)), *clean_env)
-            }
+            RunTarget::Local { root, clean_env } => (
+                root.as_ref().map_or_else(|| self.root.clone(), |root| self.root.join(root)),
+                *clean_env,
+            ),
             RunTarget::Cluster(_) => (self.root.clone(), false),
         };
         let cluster = match &commands.place {
@@ -145,9 +165,21 @@ impl Performer {
         let (mut env, secret_keys) = self.open(command).await?;
         let inputs = self.inputs(start).await?;
         // Without a file of the fetch there is nothing in which its secrets could be.
-        let given: Vec<&str> = env.iter().filter(|(key, _)| secret_keys.contains(key)).map(|(_, value)| value.as_str()).collect();
-        let hidden = if inputs.is_empty() { Vec::new() } else { self.secrets_of_fetch(start, &commands, &given).await? };
-        let known: Vec<&[u8]> = given.iter().map(|text| text.as_bytes()).chain(hidden.iter().map(|value| value.as_bytes())).collect();
+        let given: Vec<&str> = env
+            .iter()
+            .filter(|(key, _)| secret_keys.contains(key))
+            .map(|(_, value)| value.as_str())
+            .collect();
+        let hidden = if inputs.is_empty() {
+            Vec::new()
+        } else {
+            self.secrets_of_fetch(start, &commands, &given).await?
+        };
+        let known: Vec<&[u8]> = given
+            .iter()
+            .map(|text| text.as_bytes())
+            .chain(hidden.iter().map(|value| value.as_bytes()))
+            .collect();
         let former = self.former(names.instance(), start.job, start.decided_at, &known).await?;
         let former = former.into_iter().map(OsString::from_vec).collect();
         env.extend(identity(start, names, &commands).variables());
@@ -163,7 +195,11 @@ impl Performer {
             hidden,
             former,
             timeout_ms: start.timeout.map(time::millis),
-            success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
+            success_exit_codes: if is_exit_code_fetch(start.kind, &commands) {
+                vec![0, 2]
+            } else {
+                vec![0]
+            },
             inputs,
             instance: Some(instance(names)),
             cluster,
@@ -180,7 +216,9 @@ impl Performer {
                 self.compiled.put(digest, commands.clone());
                 Ok(commands)
             }
-            Ok(None) => Err(never(format!("its commands {digest} are not in the database; push the service again"))),
+            Ok(None) => Err(never(format!(
+                "its commands {digest} are not in the database; push the service again"
+            ))),
             Err(error) => Err(later(format!("failed to read its commands: {error}"))),
         }
     }
@@ -205,22 +243,38 @@ impl Performer {
                 EnvValue::Secret { key, version } => match self.store.secret(key, *version).await {
                     Ok(Some((_, bytes))) => bytes,
                     Ok(None) if *version == 0 => {
-                        return Err(never(format!("secret `{key}` does not exist; set it with `pvnctl secrets set {key}`")));
+                        return Err(never(format!(
+                            "secret `{key}` does not exist; set it with `pvnctl secrets set {key}`"
+                        )));
                     }
                     Ok(None) => {
-                        return Err(never(format!("secret `{key}` has no version {version}; `pvnctl secrets list` shows those it has")));
+                        return Err(never(format!(
+                            "secret `{key}` has no version {version}; `pvnctl secrets list` shows \
+                             those it has"
+                        )));
                     }
-                    Err(error) => return Err(later(format!("failed to open secret `{key}`: {error}"))),
+                    Err(error) => {
+                        return Err(later(format!("failed to open secret `{key}`: {error}")));
+                    }
                 },
-                EnvValue::Sealed(sealed) => self
-                    .sealer
-                    .unseal(RAW_SECRET, sealed)
-                    .map_err(|error| never(format!("failed to open the secret in `{}`: {error}", variable.key)))?,
+                EnvValue::Sealed(sealed) => {
+                    self.sealer.unseal(RAW_SECRET, sealed).map_err(|error| {
+                        never(format!("failed to open the secret in `{}`: {error}", variable.key))
+                    })?
+                }
             };
-            let text = String::from_utf8(bytes)
-                .map_err(|_| never(format!("the secret in `{}` is not UTF-8 text, which an environment variable must be", variable.key)))?;
+            let text = String::from_utf8(bytes).map_err(|_| {
+                never(format!(
+                    "the secret in `{}` is not UTF-8 text, which an environment variable must be",
+                    variable.key
+                ))
+            })?;
             if text.contains('\0') {
-                let why = format!("the secret in `{}` holds a NUL character, which no environment variable can; set it anew", variable.key);
+                let why = format!(
+                    "the secret in `{}` holds a NUL character, which no environment variable can; \
+                     set it anew",
+                    variable.key
+                );
                 return Err(never(why));
             }
             env.push((variable.key.clone(), text));
@@ -229,13 +283,20 @@ impl Performer {
         Ok((env, secret_keys))
     }
 
-    /// What `--in` can name: for an apply, the files of the fetch that found the work; the plan is the one that was decided on.
+    /// What `--in` can name: for an apply, the files of the fetch that found the work; the plan is
+    /// the one that was decided on.
     async fn inputs(&self, start: &StartJob) -> Result<Vec<(String, BlobId)>, End> {
         let Some(fetch) = start.fetch_job else { return Ok(Vec::new()) };
-        let row = self.store.job_row(fetch).await.map_err(|error| later(format!("failed to read the fetch {fetch}: {error}")))?;
+        let row = self
+            .store
+            .job_row(fetch)
+            .await
+            .map_err(|error| later(format!("failed to read the fetch {fetch}: {error}")))?;
         let files = row.and_then(|row| row.report).map(|report| report.files).unwrap_or_default();
         let others = files.into_iter().filter(|file| file.name != PLAN || start.plan.is_none());
-        let mut inputs: Vec<_> = others.filter_map(|file| Some((format!("fetch:{}", file.name), file.content_blob_id?))).collect();
+        let mut inputs: Vec<_> = others
+            .filter_map(|file| Some((format!("fetch:{}", file.name), file.content_blob_id?)))
+            .collect();
         if let Some(plan) = start.plan {
             inputs.push((format!("fetch:{PLAN}"), plan));
         }
@@ -270,7 +331,11 @@ fn later(why: String) -> End {
 /// Only a structured fetch is expected to print a document; any other one speaks by its exit code.
 fn fetch_mode(commands: &Commands) -> Option<FetchAnswer> {
     let fetch = commands.fetch.as_ref()?;
-    Some(if fetch.expect == Some(StructuredKind::Fetch) { FetchAnswer::StructuredOutput } else { FetchAnswer::ExitCode })
+    Some(if fetch.expect == Some(StructuredKind::Fetch) {
+        FetchAnswer::StructuredOutput
+    } else {
+        FetchAnswer::ExitCode
+    })
 }
 
 fn instance(names: &InstanceNames) -> Instance {
@@ -281,7 +346,11 @@ fn is_exit_code_fetch(kind: JobKind, commands: &Commands) -> bool {
     kind == JobKind::Fetch && fetch_mode(commands) == Some(FetchAnswer::ExitCode)
 }
 
-fn identity<'a>(start: &'a StartJob, names: &'a InstanceNames, commands: &Commands) -> JobIdentity<'a> {
+fn identity<'a>(
+    start: &'a StartJob,
+    names: &'a InstanceNames,
+    commands: &Commands,
+) -> JobIdentity<'a> {
     JobIdentity {
         application: &names.application.1,
         application_id: names.application.0,

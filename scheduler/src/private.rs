@@ -1,5 +1,6 @@
-//! Keeps what the daemon writes to its owner, whatever the umask is and whatever was there before: directories 0700, files
-//! 0600. The umask itself stays, because jobs inherit it. Called by `daemon` before anything is opened.
+//! Keeps what the daemon writes to its owner, whatever the umask is and whatever was there before:
+//! directories 0700, files 0600. The umask itself stays, because jobs inherit it. Called by
+//! `daemon` before anything is opened.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -16,15 +17,27 @@ const OTHERS: u32 = 0o077;
 /// Name of the file that holds which directory this is.
 pub(crate) const ID_FILE: &str = "id";
 
-/// Files and directories of ours in a data directory, but for the key: one that was readable is refused where it is opened,
-/// because it may be known by now.
-const OURS: [&str; 10] = ["admin-token", "blobs", "cluster", "database", ID_FILE, "instances", "lock", "pvn.db", "spool", "uploads"];
+/// Files and directories of ours in a data directory, but for the key: one that was readable is
+/// refused where it is opened, because it may be known by now.
+const OURS: [&str; 10] = [
+    "admin-token",
+    "blobs",
+    "cluster",
+    "database",
+    ID_FILE,
+    "instances",
+    "lock",
+    "pvn.db",
+    "spool",
+    "uploads",
+];
 
-/// What stands beside a database: SQLite gives its files the mode of the database when it makes them.
+/// What stands beside a database: SQLite gives its files the mode of the database when it makes
+/// them.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-reserve"];
 
-/// Makes the data directory, or takes what is in it from others. A directory that holds other people's things too stays as
-/// it is; what is ours in it does not.
+/// Makes the data directory, or takes what is in it from others. A directory that holds other
+/// people's things too stays as it is; what is ours in it does not.
 ///
 /// # Errors
 /// When it cannot be made, or it, its database or something in it is another user's.
@@ -32,8 +45,11 @@ pub(crate) fn data_directory(path: &Path, database: &Path) -> io::Result<()> {
     check_owner(path, database)?;
     if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(path) {
         let is_other = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir());
-        let why =
-            if is_other { "it is no directory; name one, or a place where there is nothing yet".to_owned() } else { error.to_string() };
+        let why = if is_other {
+            "it is no directory; name one, or a place where there is nothing yet".to_owned()
+        } else {
+            error.to_string()
+        };
         return Err(io::Error::new(error.kind(), why));
     }
     fill(path).map_err(|error| whose(path, error))
@@ -44,7 +60,10 @@ pub(crate) fn whose(path: &Path, error: io::Error) -> io::Error {
     let own = rustix::process::geteuid().as_raw();
     match std::fs::metadata(path) {
         Ok(metadata) if error.kind() == ErrorKind::PermissionDenied && metadata.uid() != own => {
-            io::Error::new(error.kind(), format!("{error}: it {}", owner::advice(metadata.uid(), own)))
+            io::Error::new(
+                error.kind(),
+                format!("{error}: it {}", owner::advice(metadata.uid(), own)),
+            )
         }
         _ => error,
     }
@@ -58,7 +77,8 @@ fn fill(path: &Path) -> io::Result<()> {
             tighten(path)?;
         } else {
             tracing::warn!(
-                "the data directory {} can be entered by others (mode {:04o}), and holds what is not pvn's or belongs to another user; what pvn keeps in it is its own alone",
+                "the data directory {} can be entered by others (mode {:04o}), and holds what is \
+                 not pvn's or belongs to another user; what pvn keeps in it is its own alone",
                 path.display(),
                 metadata.mode() & 0o7777
             );
@@ -66,11 +86,13 @@ fn fill(path: &Path) -> io::Result<()> {
     }
     OURS.iter().try_for_each(|name| tighten(&path.join(name)))?;
     // Whoever fills them would make them as the umask says.
-    ["cluster", "spool"].iter().try_for_each(|name| DirBuilder::new().recursive(true).mode(0o700).create(path.join(name)))
+    ["cluster", "spool"]
+        .iter()
+        .try_for_each(|name| DirBuilder::new().recursive(true).mode(0o700).create(path.join(name)))
 }
 
-/// Makes the database's file if it is not there, so that SQLite does not make one for everybody, and takes what is there
-/// from others.
+/// Makes the database's file if it is not there, so that SQLite does not make one for everybody,
+/// and takes what is there from others.
 ///
 /// # Errors
 /// When it cannot be made, or is open and belongs to another user.
@@ -84,13 +106,15 @@ pub(crate) fn database(path: &Path) -> io::Result<()> {
     BESIDE.iter().try_for_each(|suffix| tighten(&beside(path, suffix)))
 }
 
-/// Replaces a small file, or makes it: whole or not at all, whatever is killed meanwhile, and on the disk when this returns.
+/// Replaces a small file, or makes it: whole or not at all, whatever is killed meanwhile, and on
+/// the disk when this returns.
 ///
 /// # Errors
 /// When it cannot be written; then what was there stays.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let mut file =
+        File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     file.write_all(content)?;
     file.sync_all()?;
     std::fs::rename(&temporary, path)?;
@@ -116,10 +140,20 @@ fn tighten(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     std::fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS)).map_err(|error| {
-        let advice = "it belongs to another user; have its owner run `chmod go-rwx` on it, or give another place";
-        io::Error::new(error.kind(), format!("{} can be used by others (mode {mode:04o}): {error}; {advice}", path.display()))
+        let advice = "it belongs to another user; have its owner run `chmod go-rwx` on it, or \
+                      give another place";
+        io::Error::new(
+            error.kind(),
+            format!(
+                "{} can be used by others (mode {mode:04o}): {error}; {advice}",
+                path.display()
+            ),
+        )
     })?;
-    tracing::warn!("{} could be used by others (mode {mode:04o}) and is its owner's alone now", path.display());
+    tracing::warn!(
+        "{} could be used by others (mode {mode:04o}) and is its owner's alone now",
+        path.display()
+    );
     Ok(())
 }
 
@@ -127,8 +161,9 @@ fn has_nothing_else(directory: &Path) -> io::Result<bool> {
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
-        if !OURS.iter().any(|ours| name == *ours || name.strip_prefix(ours).is_some_and(|rest| BESIDE.contains(&rest)))
-            && name != crate::secrets::KEY_FILE
+        if !OURS.iter().any(|ours| {
+            name == *ours || name.strip_prefix(ours).is_some_and(|rest| BESIDE.contains(&rest))
+        }) && name != crate::secrets::KEY_FILE
         {
             return Ok(false);
         }
@@ -145,7 +180,11 @@ mod tests {
     }
 
     fn open(path: &Path) {
-        std::fs::set_permissions(path, Permissions::from_mode(if path.is_dir() { 0o755 } else { 0o644 })).unwrap();
+        std::fs::set_permissions(
+            path,
+            Permissions::from_mode(if path.is_dir() { 0o755 } else { 0o644 }),
+        )
+        .unwrap();
     }
 
     #[test]
@@ -161,8 +200,14 @@ mod tests {
         open(&data);
         data_directory(&data, &data.join("pvn.db")).unwrap();
         database(&data.join("pvn.db")).unwrap();
-        assert_eq!([&data, &data.join("blobs"), &data.join("spool")].map(|path| mode(path)), [0o700; 3]);
-        assert_eq!(["pvn.db", "pvn.db-wal", "admin-token"].map(|name| mode(&data.join(name))), [0o600; 3]);
+        assert_eq!(
+            [&data, &data.join("blobs"), &data.join("spool")].map(|path| mode(path)),
+            [0o700; 3]
+        );
+        assert_eq!(
+            ["pvn.db", "pvn.db-wal", "admin-token"].map(|name| mode(&data.join(name))),
+            [0o600; 3]
+        );
     }
 
     #[test]
@@ -170,7 +215,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("index.html"), "x").unwrap();
         std::fs::write(home.path().join("admin-token"), "x").unwrap();
-        for path in [home.path().join("index.html"), home.path().join("admin-token"), home.path().to_owned()] {
+        for path in [
+            home.path().join("index.html"),
+            home.path().join("admin-token"),
+            home.path().to_owned(),
+        ] {
             open(&path);
         }
         data_directory(home.path(), &home.path().join("pvn.db")).unwrap();
@@ -203,7 +252,11 @@ mod tests {
         let own = rustix::process::geteuid().as_raw();
         // Everybody knows a directory of root's; root knows one of its own alone.
         let told = whose(Path::new("/"), denied()).to_string();
-        assert_eq!(told.contains(&format!("belongs to user 0 and this runs as user {own}")), own != 0, "{told}");
+        assert_eq!(
+            told.contains(&format!("belongs to user 0 and this runs as user {own}")),
+            own != 0,
+            "{told}"
+        );
         assert_eq!(whose(Path::new("/no/such/place"), denied()).to_string(), denied().to_string());
     }
 }

@@ -1,5 +1,6 @@
-//! The program `pvn-scheduler`: arguments, logging, signals, exit code. Here and not beside `main`, because what an event loop is
-//! handed is compiled where that stands: with `main` alone the program's own crate takes 45 s less to build.
+//! The program `pvn-scheduler`: arguments, logging, signals, exit code. Here and not beside `main`,
+//! because what an event loop is handed is compiled where that stands: with `main` alone the
+//! program's own crate takes 45 s less to build.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -19,18 +20,24 @@ use crate::settings::Settings;
 use crate::signals::{INTERRUPTED, Stops};
 use crate::{crash, dev};
 
-/// What is logged when nothing is said: our own news and everybody's warnings, but for those of kube's client: it writes down answers
-/// that it cannot read as they are, a Secret's too, and returns them all the same.
+/// What is logged when nothing is said: our own news and everybody's warnings, but for those of
+/// kube's client: it writes down answers that it cannot read as they are, a Secret's too, and
+/// returns them all the same.
 const DEFAULT_LOG: &str = "warn,pvn_scheduler=info,kube_client=off";
 
 /// What `dev` logs, which tells the news itself.
 const DEV_LOG: &str = "warn,kube_client=off";
 
-/// Most lines of the log that wait for whoever reads it: a burst of some seconds. More are left out.
+/// Most lines of the log that wait for whoever reads it: a burst of some seconds. More are left
+/// out.
 const LOG_LINES: usize = 10_000;
 
 #[derive(Parser)]
-#[command(name = "pvn-scheduler", version, about = "Keeps the world as your config files say, with your own commands")]
+#[command(
+    name = "pvn-scheduler",
+    version,
+    about = "Keeps the world as your config files say, with your own commands"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -52,21 +59,28 @@ enum Command {
     Activate(Box<ActivateArguments>),
 }
 
-/// The whole program: reads the arguments (the first is the program's name), does what they say, and returns the exit code.
+/// The whole program: reads the arguments (the first is the program's name), does what they say,
+/// and returns the exit code.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let command = without_empty_variables(Cli::command(), |name| std::env::var_os(name));
-    let cli = match command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match command
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed pipe is nothing to complain about; and 2, which clap would end with, means FAILED here.
+            // A closed pipe is nothing to complain about; and 2, which clap would end with, means
+            // FAILED here.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
     let log = if matches!(cli.command, Command::Dev(_)) { DEV_LOG } else { DEFAULT_LOG };
-    // By a thread of its own, which leaves out what does not fit: whoever reads the log may be slow or gone, and its disk full, and
-    // neither may hold anything up. What is left is written when the guard is dropped.
-    let (writer, _guard) = NonBlockingBuilder::default().buffered_lines_limit(LOG_LINES).finish(std::io::stderr());
+    // By a thread of its own, which leaves out what does not fit: whoever reads the log may be slow
+    // or gone, and its disk full, and neither may hold anything up. What is left is written
+    // when the guard is dropped.
+    let (writer, _guard) =
+        NonBlockingBuilder::default().buffered_lines_limit(LOG_LINES).finish(std::io::stderr());
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_from_env("PVN_LOG").unwrap_or_else(|_| EnvFilter::new(log)))
         .with_ansi(std::io::stderr().is_terminal())
@@ -97,7 +111,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Dev(arguments) => Ok(runtime.block_on(dev::run(*arguments)).into()),
         Command::Prune(arguments) => tell(runtime.block_on(offline::prune(&arguments))?),
         Command::Backup(arguments) => tell(runtime.block_on(offline::backup::backup(&arguments))?),
-        Command::Restore(arguments) => tell(runtime.block_on(offline::restore::restore(&arguments))?),
+        Command::Restore(arguments) => {
+            tell(runtime.block_on(offline::restore::restore(&arguments))?)
+        }
         Command::Activate(arguments) => tell(runtime.block_on(offline::activate(&arguments))?),
     }
 }

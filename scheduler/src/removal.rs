@@ -1,5 +1,6 @@
-//! Removes directories in which commands may have done anything. What is mounted in one (a share, a bucket, another directory by
-//! `mount --bind`) is not in it: nothing below a mount point is removed. Called by `runner` and `delivery`.
+//! Removes directories in which commands may have done anything. What is mounted in one (a share, a
+//! bucket, another directory by `mount --bind`) is not in it: nothing below a mount point is
+//! removed. Called by `runner` and `delivery`.
 
 use std::ffi::{CStr, OsStr};
 use std::io;
@@ -12,16 +13,22 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 /// How directories are opened: to be read, and never through a link.
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Removes a directory, or what else is there, with all that is in it. One that is not there is removed already.
+/// Removes a directory, or what else is there, with all that is in it. One that is not there is
+/// removed already.
 ///
 /// # Errors
-/// The first thing that cannot be removed, a mount point for example; all else is removed all the same.
+/// The first thing that cannot be removed, a mount point for example; all else is removed all the
+/// same.
 pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-    let above = match rustix::fs::open(above, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty()) {
+    let above = match rustix::fs::open(above, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty())
+    {
         Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
     };
@@ -32,15 +39,22 @@ pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
 fn remove_at(above: BorrowedFd<'_>, name: &CStr, path: &Path) -> io::Result<()> {
     let opened = open_here(above, name).or_else(|error| match error {
         // One that its owner may not even read.
-        Errno::ACCESS if rustix::fs::chmodat(above, name, Mode::RWXU, AtFlags::empty()).is_ok() => open_here(above, name),
+        Errno::ACCESS if rustix::fs::chmodat(above, name, Mode::RWXU, AtFlags::empty()).is_ok() => {
+            open_here(above, name)
+        }
         error => Err(error),
     });
     let directory = match opened {
         Ok(directory) => directory,
         Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::NOTDIR | Errno::LOOP) => return gone(rustix::fs::unlinkat(above, name, AtFlags::empty()), path),
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            return gone(rustix::fs::unlinkat(above, name, AtFlags::empty()), path);
+        }
         Err(Errno::XDEV) => {
-            return Err(io::Error::other(format!("{} is a mount point; what is mounted there is left alone: unmount it", path.display())));
+            return Err(io::Error::other(format!(
+                "{} is a mount point; what is mounted there is left alone: unmount it",
+                path.display()
+            )));
         }
         Err(error) => return gone(Err(error), path),
     };
@@ -52,9 +66,11 @@ fn remove_at(above: BorrowedFd<'_>, name: &CStr, path: &Path) -> io::Result<()> 
             let remove = || remove_at(directory.as_fd(), entry.file_name(), &within);
             // A directory that its owner may not write, as a cache of modules has them.
             let is_kept = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-            let done = remove().or_else(|error| match is_kept(&error) && rustix::fs::fchmod(&directory, Mode::RWXU).is_ok() {
-                true => remove(),
-                false => Err(error),
+            let done = remove().or_else(|error| {
+                match is_kept(&error) && rustix::fs::fchmod(&directory, Mode::RWXU).is_ok() {
+                    true => remove(),
+                    false => Err(error),
+                }
             });
             removed = removed.and(done);
         }
@@ -65,12 +81,16 @@ fn remove_at(above: BorrowedFd<'_>, name: &CStr, path: &Path) -> io::Result<()> 
 /// Opens a directory that is in this one, and not only mounted there.
 fn open_here(above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     match rustix::fs::openat2(above, name, DIRECTORY, Mode::empty(), ResolveFlags::NO_XDEV) {
-        // A kernel before 5.6, or a sandbox that lets nobody ask: what is mounted is told by its device, but for another directory of
-        // the same file system.
+        // A kernel before 5.6, or a sandbox that lets nobody ask: what is mounted is told by its
+        // device, but for another directory of the same file system.
         Err(Errno::NOSYS | Errno::PERM) => {
             let directory = rustix::fs::openat(above, name, DIRECTORY, Mode::empty())?;
             let device = |of: BorrowedFd<'_>| Ok::<_, Errno>(rustix::fs::fstat(of)?.st_dev);
-            if device(directory.as_fd())? == device(above)? { Ok(directory) } else { Err(Errno::XDEV) }
+            if device(directory.as_fd())? == device(above)? {
+                Ok(directory)
+            } else {
+                Err(Errno::XDEV)
+            }
         }
         opened => opened,
     }
@@ -79,7 +99,10 @@ fn open_here(above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
 fn gone(removed: Result<(), Errno>, path: &Path) -> io::Result<()> {
     match removed {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(io::Error::new(io::Error::from(error).kind(), format!("{}: {}", path.display(), io::Error::from(error)))),
+        Err(error) => Err(io::Error::new(
+            io::Error::from(error).kind(),
+            format!("{}: {}", path.display(), io::Error::from(error)),
+        )),
     }
 }
 
@@ -101,7 +124,11 @@ mod tests {
         std::os::unix::fs::symlink(at("theirs"), at("mine/a/link")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, at("mine/pipe"), Mode::RUSR).unwrap();
         for kept in ["mine/a/b", "mine/a"] {
-            std::fs::set_permissions(at(kept), std::fs::Permissions::from_mode(if kept == "mine/a" { 0o555 } else { 0 })).unwrap();
+            std::fs::set_permissions(
+                at(kept),
+                std::fs::Permissions::from_mode(if kept == "mine/a" { 0o555 } else { 0 }),
+            )
+            .unwrap();
         }
         remove_all(&at("mine")).unwrap();
         assert!(!at("mine").exists() && at("theirs/z").exists());

@@ -1,15 +1,18 @@
-//! Retention: what is kept for how long, and the task that removes the rest. [`rules`] decides, `pass` goes through the
-//! database and the blobs step by step, this file says when. Called by `daemon`, and by `pvn-scheduler prune`.
+//! Retention: what is kept for how long, and the task that removes the rest. [`rules`] decides,
+//! `pass` goes through the database and the blobs step by step, this file says when. Called by
+//! `daemon`, and by `pvn-scheduler prune`.
 //!
 //! What always holds:
-//! - **Small steps.** A step is one short transaction; commits wait for no more than one, and between two there is a pause.
-//! - **Nothing that is needed.** What a state names stays, whatever its age; so do the newest jobs, the last success and the
-//!   last failure of each kind, the last converged release, and approvals. A blob goes only when nobody has put or needed it
-//!   for as long as a commit can be under way.
-//! - **Safe to kill.** Files go first and rows after them, and the next pass does what this one did not: a row without its
-//!   file is an ordinary answer, a file without a row is found by looking.
+//! - **Small steps.** A step is one short transaction; commits wait for no more than one, and
+//!   between two there is a pause.
+//! - **Nothing that is needed.** What a state names stays, whatever its age; so do the newest jobs,
+//!   the last success and the last failure of each kind, the last converged release, and approvals.
+//!   A blob goes only when nobody has put or needed it for as long as a commit can be under way.
+//! - **Safe to kill.** Files go first and rows after them, and the next pass does what this one did
+//!   not: a row without its file is an ordinary answer, a file without a row is found by looking.
 //! - **By no clock that leapt.** Ages are measured by a time that is accounted for: [`leap`].
-//! - **Also on a full disk.** Removing files needs no room; for the rows there is a reserve beside the database.
+//! - **Also on a full disk.** Removing files needs no room; for the rows there is a reserve beside
+//!   the database.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +46,8 @@ const PASS_WHEN_FULL_EVERY: Duration = Duration::from_secs(30);
 /// Between two steps of a daemon's pass.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a daemon leaves a blob that was needed again: what is under way names it within a day, or is given up.
+/// How long a daemon leaves a blob that was needed again: what is under way names it within a day,
+/// or is given up.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
 
 /// What a pass works on.
@@ -65,15 +69,24 @@ pub struct Retention {
     pub numbers: Arc<RetentionMetrics>,
     /// Between two steps.
     pub pause: Duration,
-    /// What a daemon knows of leaps of its clock; `None` where a person sees to it that it is right.
+    /// What a daemon knows of leaps of its clock; `None` where a person sees to it that it is
+    /// right.
     pub leap: Option<Arc<LeapWatch>>,
-    /// How long a blob stays after somebody needed it last, whatever its age: longer than a commit that names it takes.
+    /// How long a blob stays after somebody needed it last, whatever its age: longer than a commit
+    /// that names it takes.
     pub grace: Duration,
 }
 
 impl Retention {
     /// That of a daemon, at the pace that leaves the database to others.
-    pub fn of_daemon(store: Store, blobs: Blobs, policy: Policy, clock: Clock, spool: LocalRunner, reserve: PathBuf) -> Self {
+    pub fn of_daemon(
+        store: Store,
+        blobs: Blobs,
+        policy: Policy,
+        clock: Clock,
+        spool: LocalRunner,
+        reserve: PathBuf,
+    ) -> Self {
         let numbers = store.pruned();
         Self {
             store,
@@ -89,10 +102,28 @@ impl Retention {
         }
     }
 
-    /// That of a daemon that starts on a full disk: it has all the time of the database, and leaves the spool to later.
-    pub fn at_start(store: Store, blobs: Blobs, policy: Policy, clock: Clock, reserve: PathBuf) -> Self {
+    /// That of a daemon that starts on a full disk: it has all the time of the database, and leaves
+    /// the spool to later.
+    pub fn at_start(
+        store: Store,
+        blobs: Blobs,
+        policy: Policy,
+        clock: Clock,
+        reserve: PathBuf,
+    ) -> Self {
         let numbers = store.pruned();
-        Self { store, blobs, policy, clock, spool: None, reserve, numbers, pause: Duration::ZERO, leap: Some(Arc::default()), grace: GRACE }
+        Self {
+            store,
+            blobs,
+            policy,
+            clock,
+            spool: None,
+            reserve,
+            numbers,
+            pause: Duration::ZERO,
+            leap: Some(Arc::default()),
+            grace: GRACE,
+        }
     }
 
     /// Pass after pass until it is stopped. A pass that fails is told, and tried again.
@@ -130,11 +161,12 @@ impl Retention {
         }
     }
 
-    /// Removes spool directories of jobs that are over and that nobody looks after: a daemon died, or the disk failed, before
-    /// they were forgotten.
+    /// Removes spool directories of jobs that are over and that nobody looks after: a daemon died,
+    /// or the disk failed, before they were forgotten.
     async fn sweep_spool(&self, named: &Named) -> Result<(), pass::PassError> {
         let Some(spool) = &self.spool else { return Ok(()) };
-        let left: Vec<JobId> = spool.idle().await.into_iter().filter(|job| !named.jobs.contains(job)).collect();
+        let left: Vec<JobId> =
+            spool.idle().await.into_iter().filter(|job| !named.jobs.contains(job)).collect();
         for jobs in left.chunks(pass::STEP) {
             let over = self.store.over_or_unknown(jobs).await?;
             self.numbers.spool_directories(over.len());

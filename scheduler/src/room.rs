@@ -1,5 +1,6 @@
-//! How much room a disk has: for bytes, and for files, of which many file systems hold only so many (inodes) however small they
-//! are; and whether it can be written to at all. Called by whoever writes nothing on a disk that is as good as full: `store`, `delivery`, `retention`, `offline`.
+//! How much room a disk has: for bytes, and for files, of which many file systems hold only so many
+//! (inodes) however small they are; and whether it can be written to at all. Called by whoever
+//! writes nothing on a disk that is as good as full: `store`, `delivery`, `retention`, `offline`.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -17,7 +18,8 @@ pub struct DiskRoom {
 }
 
 impl DiskRoom {
-    /// That of the disk on which this path is, which must be there. `None` when the disk does not tell.
+    /// That of the disk on which this path is, which must be there. `None` when the disk does not
+    /// tell.
     pub fn on(path: &Path) -> Option<Self> {
         rustix::fs::statvfs(path).ok().map(|told| Self::of(&told))
     }
@@ -35,10 +37,15 @@ impl DiskRoom {
         self.bytes >= bytes && self.files.is_none_or(|free| free >= files)
     }
 
-    /// What the disk has less of than `wanted` needs, in words that follow "the disk ..."; `None` when there is enough.
+    /// What the disk has less of than `wanted` needs, in words that follow "the disk ..."; `None`
+    /// when there is enough.
     pub fn lack(self, wanted: &str, bytes: u64, files: u64) -> Option<String> {
         if self.bytes < bytes {
-            return Some(format!("has {} KiB left and {wanted} may need {} KiB", self.bytes >> 10, bytes >> 10));
+            return Some(format!(
+                "has {} KiB left and {wanted} may need {} KiB",
+                self.bytes >> 10,
+                bytes >> 10
+            ));
         }
         let free = self.files.filter(|free| *free < files)?;
         Some(format!("has {} and {wanted} may need {files}", more_files(free)))
@@ -53,26 +60,36 @@ impl Display for DiskRoom {
     }
 }
 
-/// Why nothing can be made in a directory, whatever room its disk has, as far as that is told without trying; `None` also where
-/// there is none.
+/// Why nothing can be made in a directory, whatever room its disk has, as far as that is told
+/// without trying; `None` also where there is none.
 pub(crate) fn why_unwritable(directory: &Path) -> Option<String> {
-    let refused = rustix::fs::accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).err();
+    let refused =
+        rustix::fs::accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .err();
     refused.filter(|errno| *errno != Errno::NOENT).map(|errno| unwritable(directory, errno))
 }
 
-/// The same, found out by making a file that has no name. A file system that became read-only for an error tells nobody before. `None`
-/// also where that cannot be tried. Waits for a disk that hangs.
+/// The same, found out by making a file that has no name. A file system that became read-only for
+/// an error tells nobody before. `None` also where that cannot be tried. Waits for a disk that
+/// hangs.
 pub(crate) fn why_nothing_is_made(directory: &Path) -> Option<String> {
     refused(directory).map(|errno| unwritable(directory, errno))
 }
 
 /// The same, only where it is the disk that takes nothing.
 pub(crate) fn why_disk_takes_nothing(directory: &Path) -> Option<String> {
-    refused(directory).filter(|errno| [Errno::ROFS, Errno::IO].contains(errno)).map(|errno| unwritable(directory, errno))
+    refused(directory)
+        .filter(|errno| [Errno::ROFS, Errno::IO].contains(errno))
+        .map(|errno| unwritable(directory, errno))
 }
 
 fn refused(directory: &Path) -> Option<Errno> {
-    let made = rustix::fs::openat(CWD, directory, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    let made = rustix::fs::openat(
+        CWD,
+        directory,
+        OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC,
+        Mode::RUSR | Mode::WUSR,
+    );
     match made.err()? {
         // Not there; or a file system without files that have no name, as NFS.
         Errno::NOENT | Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL => None,
@@ -85,10 +102,12 @@ fn refused(directory: &Path) -> Option<Errno> {
 fn unwritable(directory: &Path, errno: Errno) -> String {
     let cure = match errno {
         Errno::ROFS => {
-            "mount it for writing; where an error of its disk made it so, of which the kernel's log has more, stop the scheduler, check it \
-             with fsck and mount it again"
+            "mount it for writing; where an error of its disk made it so, of which the kernel's \
+             log has more, stop the scheduler, check it with fsck and mount it again"
         }
-        Errno::NOSPC | Errno::DQUOT => "make room there for bytes and for files (inodes), also within a quota",
+        Errno::NOSPC | Errno::DQUOT => {
+            "make room there for bytes and for files (inodes), also within a quota"
+        }
         Errno::ACCESS | Errno::PERM => "give it to the user as whom the scheduler runs",
         _ => "the kernel's log has more of its disk",
     };
@@ -121,8 +140,14 @@ mod tests {
     fn a_disk_lacks_room_for_bytes_or_for_files() {
         check_lack(told(1024, 1000, 256), None);
         check_lack(told(1023, 1000, 0), Some("has 1023 KiB left and a change may need 1024 KiB"));
-        check_lack(told(9999, 1000, 255), Some("has room for 255 more files (inodes) and a change may need 256"));
-        check_lack(told(9999, 1000, 0), Some("has no room for more files (inodes) and a change may need 256"));
+        check_lack(
+            told(9999, 1000, 255),
+            Some("has room for 255 more files (inodes) and a change may need 256"),
+        );
+        check_lack(
+            told(9999, 1000, 0),
+            Some("has no room for more files (inodes) and a change may need 256"),
+        );
     }
 
     #[test]
@@ -132,15 +157,31 @@ mod tests {
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         assert_eq!(why_nothing_is_made(&directory.path().join("away")), None);
         let is_root = rustix::process::geteuid().is_root();
-        std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
-        assert_eq!(why_nothing_is_made(directory.path()).is_none(), is_root, "rights bind everybody else");
+        std::fs::set_permissions(
+            directory.path(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o500),
+        )
+        .unwrap();
+        assert_eq!(
+            why_nothing_is_made(directory.path()).is_none(),
+            is_root,
+            "rights bind everybody else"
+        );
     }
 
     #[test]
     fn what_cannot_be_written_to_is_told_with_its_cure() {
-        for (errno, cure) in [(Errno::ROFS, "fsck"), (Errno::DQUOT, "quota"), (Errno::ACCESS, "give it to"), (Errno::IO, "kernel's log")] {
+        for (errno, cure) in [
+            (Errno::ROFS, "fsck"),
+            (Errno::DQUOT, "quota"),
+            (Errno::ACCESS, "give it to"),
+            (Errno::IO, "kernel's log"),
+        ] {
             let told = unwritable(Path::new("/there"), errno);
-            assert!(told.starts_with("/there cannot be written to: ") && told.contains(cure), "{told}");
+            assert!(
+                told.starts_with("/there cannot be written to: ") && told.contains(cure),
+                "{told}"
+            );
         }
     }
 

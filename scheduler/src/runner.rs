@@ -1,5 +1,5 @@
-//! Starts, watches and stops jobs, here or in a cluster. Has no opinions: the engine decided, the outcome goes back as an
-//! event. Called by `perform`.
+//! Starts, watches and stops jobs, here or in a cluster. Has no opinions: the engine decided, the
+//! outcome goes back as an event. Called by `perform`.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -36,18 +36,22 @@ pub struct JobSpec {
     pub attempt: u32,
     /// The command. Secrets are opened in `env`, not here.
     pub command: Command,
-    /// What to set on top of what local jobs inherit, `PVN_*` included, secrets opened. A later entry wins.
+    /// What to set on top of what local jobs inherit, `PVN_*` included, secrets opened. A later
+    /// entry wins.
     pub env: Vec<(String, String)>,
-    /// Inherit only PATH, HOME, USER, LANG and TMPDIR (`local: {env: clean}`) instead of the daemon's environment less `PVN_*`.
+    /// Inherit only PATH, HOME, USER, LANG and TMPDIR (`local: {env: clean}`) instead of the
+    /// daemon's environment less `PVN_*`.
     pub clean_env: bool,
-    /// What `command.working_directory` is relative to (`local: {root: DIR}`); `None` = where the daemon was started.
+    /// What `command.working_directory` is relative to (`local: {root: DIR}`); `None` = where the
+    /// daemon was started.
     pub root: Option<std::path::PathBuf>,
     /// Keys in `env` whose values are secret.
     pub secret_keys: Vec<String>,
-    /// Secret values that it is not given and may find in its inputs; what it prints does not show them.
+    /// Secret values that it is not given and may find in its inputs; what it prints does not show
+    /// them.
     pub hidden: Vec<OsString>,
-    /// Secret values that applies of its instance were given before and that may be live yet; what it prints does not show them. Only
-    /// a wrapper that is surely there is handed them.
+    /// Secret values that applies of its instance were given before and that may be live yet; what
+    /// it prints does not show them. Only a wrapper that is surely there is handed them.
     pub former: Vec<OsString>,
     /// Longest run, milliseconds.
     pub timeout_ms: Option<i64>,
@@ -88,15 +92,26 @@ impl JobSpec {
     /// The variables in which its wrapper finds the values that are only to be masked.
     pub(crate) fn hidden_variables(&self) -> impl Iterator<Item = (String, &OsString)> {
         let former = if self.is_surely_wrapped() { self.former.as_slice() } else { &[] };
-        self.hidden.iter().chain(former).enumerate().map(|(number, value)| (format!("{HIDDEN_PREFIX}{number}"), value))
+        self.hidden
+            .iter()
+            .chain(former)
+            .enumerate()
+            .map(|(number, value)| (format!("{HIDDEN_PREFIX}{number}"), value))
     }
 
-    /// Whether its command runs under a wrapper, which takes away what is not for the command. What an image starts by itself nobody
-    /// here knows.
+    /// Whether its command runs under a wrapper, which takes away what is not for the command. What
+    /// an image starts by itself nobody here knows.
     fn is_surely_wrapped(&self) -> bool {
         let Some(cluster) = &self.cluster else { return true };
-        let containers = self.command.job.as_deref().and_then(|job| job.pointer("/spec/template/spec/containers")?.as_array());
-        let main = containers.into_iter().flatten().find(|container| container["name"] == self.command.name.as_str());
+        let containers = self
+            .command
+            .job
+            .as_deref()
+            .and_then(|job| job.pointer("/spec/template/spec/containers")?.as_array());
+        let main = containers
+            .into_iter()
+            .flatten()
+            .find(|container| container["name"] == self.command.name.as_str());
         let program = main.and_then(|container| container.pointer("/command/0")?.as_str());
         cluster.place.wrapper_image.is_some() || program.is_some_and(wrapped::is_wrapper)
     }
@@ -113,7 +128,12 @@ pub struct Instance {
 
 impl Instance {
     /// The one of these names.
-    pub fn new(id: InstanceId, application: &ApplicationName, service: &ServiceName, channel: &ChannelName) -> Self {
+    pub fn new(
+        id: InstanceId,
+        application: &ApplicationName,
+        service: &ServiceName,
+        channel: &ChannelName,
+    ) -> Self {
         Self { id, name: format!("{application}.{service}.{channel}") }
     }
 }
@@ -134,36 +154,40 @@ pub struct ClusterJob {
 /// What the runner tells.
 #[derive(Debug, Clone)]
 pub enum RunnerEvent {
-    /// The job's command runs. Not told of a job that is over within some tens of milliseconds: its end says when it began.
+    /// The job's command runs. Not told of a job that is over within some tens of milliseconds: its
+    /// end says when it began.
     Started {
         /// Which job.
         job: JobId,
         /// Since when.
         at: Timestamp,
     },
-    /// The runner has all that the job needs and would let its command run now: may it? Only a runner asks with which a job is
-    /// some time before it runs. It asks each time before it tries; nothing was let run so far, as far as it knows.
+    /// The runner has all that the job needs and would let its command run now: may it? Only a
+    /// runner asks with which a job is some time before it runs. It asks each time before it
+    /// tries; nothing was let run so far, as far as it knows.
     Asks {
         /// Which job.
         job: JobId,
         /// How to tell it.
         leave: Leave,
     },
-    /// Something keeps the job from starting, or does so no more. Told again after a restart; of a job that runs only that its place
-    /// cannot be looked at.
+    /// Something keeps the job from starting, or does so no more. Told again after a restart; of a
+    /// job that runs only that its place cannot be looked at.
     Waits {
         /// Which job.
         job: JobId,
         /// What it waits for; `None` = it is starting.
         wait: Option<JobWait>,
     },
-    /// The job is over and this is all that will be known. Told again after a restart until `forget` is called.
+    /// The job is over and this is all that will be known. Told again after a restart until
+    /// `forget` is called.
     Ended {
         /// Which job.
         job: JobId,
         /// How.
         end: End,
-        /// Whether every process of it is known to be gone (P7). A job that leaves processes running on purpose is not gone.
+        /// Whether every process of it is known to be gone (P7). A job that leaves processes
+        /// running on purpose is not gone.
         gone: bool,
     },
 }
@@ -197,15 +221,18 @@ pub struct JobWait {
     pub until: Timestamp,
     /// Whether another try makes sense then: room on a node, but not the name of an image.
     pub surroundings: bool,
-    /// Whether it is its place that cannot be looked at, so that the job may run, or be over, or that does not take its stop.
+    /// Whether it is its place that cannot be looked at, so that the job may run, or be over, or
+    /// that does not take its stop.
     pub is_unseen: bool,
 }
 
-/// How a job ended, as far as the place where it ran can tell. Streams and files are in the blob store by then.
+/// How a job ended, as far as the place where it ran can tell. Streams and files are in the blob
+/// store by then.
 #[derive(Debug, Clone)]
 pub enum End {
-    /// There is a report. With `exec_error` nothing ran, and `surroundings` says whether another try makes sense. Streams
-    /// and files are in the blob store by then, under the ids that the report names; nothing is inline.
+    /// There is a report. With `exec_error` nothing ran, and `surroundings` says whether another
+    /// try makes sense. Streams and files are in the blob store by then, under the ids that the
+    /// report names; nothing is inline.
     Reported(Box<Report>),
     /// It is known that the command never started.
     NotStarted {
@@ -214,7 +241,8 @@ pub enum End {
         /// Whether another try makes sense: no process slots, disk full.
         surroundings: bool,
     },
-    /// The command never started, because a file of the fetch that it is to be given is lost: another fetch makes it anew.
+    /// The command never started, because a file of the fetch that it is to be given is lost:
+    /// another fetch makes it anew.
     InputLost {
         /// What is lost, for people.
         why: String,
@@ -269,14 +297,15 @@ pub struct OutputPiece {
     pub limit: usize,
 }
 
-/// A kind of place where jobs run. One implementation stands for each; tests bring a scripted one. Which of them has a job says its
-/// target ([`registry`]).
+/// A kind of place where jobs run. One implementation stands for each; tests bring a scripted one.
+/// Which of them has a job says its target ([`registry`]).
 pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
-    /// Starts a job, or takes up the one of this id that was started before. What comes of it is news. Never asked for a job
-    /// that was forgotten.
+    /// Starts a job, or takes up the one of this id that was started before. What comes of it is
+    /// news. Never asked for a job that was forgotten.
     fn start(&self, spec: JobSpec);
 
-    /// Stops a job: the stop signal, then KILL; the second time KILL at once. Its end is news. `false` when no such job runs.
+    /// Stops a job: the stop signal, then KILL; the second time KILL at once. Its end is news.
+    /// `false` when no such job runs.
     fn stop(&self, job: JobId) -> bool;
 
     /// Whether a stop of this job reaches anybody.
@@ -284,45 +313,54 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Takes up the jobs that were decided and have not ended, after a restart; called once, before any start. Those that are known
-    /// never to have been started are returned. What became of the others is news, as soon as it is known: a place that does not
-    /// answer yet says nothing. Whatever else is left here is removed, unless it runs.
+    /// Takes up the jobs that were decided and have not ended, after a restart; called once, before
+    /// any start. Those that are known never to have been started are returned. What became of
+    /// the others is news, as soon as it is known: a place that does not answer yet says
+    /// nothing. Whatever else is left here is removed, unless it runs.
     fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>>;
 
-    /// Removes what is kept of jobs whose ends are stored. Harmless when repeated, and for jobs that it never had.
+    /// Removes what is kept of jobs whose ends are stored. Harmless when repeated, and for jobs
+    /// that it never had.
     fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()>;
 
     /// What a job that runs has printed so far; `None` when nothing of it is here.
     fn tail(&self, piece: OutputPiece) -> BoxFuture<'_, io::Result<Option<Vec<u8>>>>;
 
-    /// Jobs of which it has kept what a restart must know elsewhere than in the spool directory on this machine, whatever the database
-    /// says of them.
+    /// Jobs of which it has kept what a restart must know elsewhere than in the spool directory on
+    /// this machine, whatever the database says of them.
     fn recorded(&self) -> Vec<JobId> {
         Vec::new()
     }
 
-    /// These of the recorded ones the database does not know, as an older copy of it would not: what runs of them goes on. Called before
-    /// [`Self::recover`].
+    /// These of the recorded ones the database does not know, as an older copy of it would not:
+    /// what runs of them goes on. Called before [`Self::recover`].
     fn spare(&self, _unknown: Vec<JobId>) {}
 
-    /// Removes what is kept for a service instance from job to job: it is deleted for good. Where a job runs that may use it and is
-    /// not known, that comes once the job has ended, unless the instance has jobs again by then.
+    /// Removes what is kept for a service instance from job to job: it is deleted for good. Where a
+    /// job runs that may use it and is not known, that comes once the job has ended, unless the
+    /// instance has jobs again by then.
     fn forget_instance(&self, _instance: Instance) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// The same for all instances but these; called once, before any start. Nothing while a job runs that is not known.
-    fn retain_instances(&self, _kept: HashSet<InstanceId>, _known: Vec<JobId>) -> BoxFuture<'_, ()> {
+    /// The same for all instances but these; called once, before any start. Nothing while a job
+    /// runs that is not known.
+    fn retain_instances(
+        &self,
+        _kept: HashSet<InstanceId>,
+        _known: Vec<JobId>,
+    ) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
 /// Answers questions about clusters that are about no job.
 pub trait ClusterQuestions: std::fmt::Debug + Send + Sync + 'static {
-    /// What works and what does not at these places on clusters, found by trying, place by place. `Err` says why it cannot be tried
-    /// at present, for people.
+    /// What works and what does not at these places on clusters, found by trying, place by place.
+    /// `Err` says why it cannot be tried at present, for people.
     fn check(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>>;
 
-    /// Those of these places whose namespace is known not to be there. A cluster that does not answer soon says nothing.
+    /// Those of these places whose namespace is known not to be there. A cluster that does not
+    /// answer soon says nothing.
     fn absent(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>>;
 }

@@ -1,5 +1,6 @@
-//! Sealing: what is secret is stored only as ciphertext, bound to what it is (key and version of a secret, kind and
-//! digest of a document), so that nobody can swap two stored values. The key is a file beside the database, never in it.
+//! Sealing: what is secret is stored only as ciphertext, bound to what it is (key and version of a
+//! secret, kind and digest of a document), so that nobody can swap two stored values. The key is a
+//! file beside the database, never in it.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -30,13 +31,19 @@ pub enum SealError {
         source: std::io::Error,
     },
     /// The key file holds something else.
-    #[error("the key file {path} does not hold 64 hexadecimal digits; give the file that this database was made with")]
+    #[error(
+        "the key file {path} does not hold 64 hexadecimal digits; give the file that this \
+         database was made with"
+    )]
     Malformed {
         /// Which file.
         path: PathBuf,
     },
     /// Others can read the key.
-    #[error("the key file {path} has mode {mode:04o} and must not be readable by others; run `chmod 600 {path}`")]
+    #[error(
+        "the key file {path} has mode {mode:04o} and must not be readable by others; run `chmod \
+         600 {path}`"
+    )]
     Open {
         /// Which file.
         path: PathBuf,
@@ -44,7 +51,10 @@ pub enum SealError {
         mode: u32,
     },
     /// The ciphertext was not made with this key for this purpose.
-    #[error("{what} cannot be opened: it was sealed with another key or altered; start with the key file it was made with")]
+    #[error(
+        "{what} cannot be opened: it was sealed with another key or altered; start with the key \
+         file it was made with"
+    )]
     Wrong {
         /// What was to be opened, for people.
         what: String,
@@ -68,17 +78,25 @@ impl std::fmt::Debug for Sealer {
 impl Sealer {
     /// A sealer with this key.
     pub fn with_key(key: [u8; 32]) -> Self {
-        let derive = |purpose: &[u8]| Sha256::new().chain_update(purpose).chain_update(key).finalize().into();
-        Self { cipher: XChaCha20Poly1305::new(&key.into()), nonce_key: derive(b"pvn nonces"), job_token_key: derive(b"pvn job tokens") }
+        let derive = |purpose: &[u8]| {
+            Sha256::new().chain_update(purpose).chain_update(key).finalize().into()
+        };
+        Self {
+            cipher: XChaCha20Poly1305::new(&key.into()),
+            nonce_key: derive(b"pvn nonces"),
+            job_token_key: derive(b"pvn job tokens"),
+        }
     }
 
-    /// The key that the tokens of jobs are signed with. It follows from the sealing key and tells nothing about it, so that
-    /// a token is good over restarts and nothing about tokens has to be stored.
+    /// The key that the tokens of jobs are signed with. It follows from the sealing key and tells
+    /// nothing about it, so that a token is good over restarts and nothing about tokens has to
+    /// be stored.
     pub fn job_token_key(&self) -> [u8; 32] {
         self.job_token_key
     }
 
-    /// Reads the key file; makes it, with a fresh key, when it is not there: `key` says when it may be.
+    /// Reads the key file; makes it, with a fresh key, when it is not there: `key` says when it may
+    /// be.
     ///
     /// # Errors
     /// [`SealError`] when the file cannot be used, holds something else, or is readable by others.
@@ -87,7 +105,8 @@ impl Sealer {
             return Ok(found);
         }
         let key = clock::random::<32>();
-        write_private(path, &hex(&key)).map_err(|source| SealError::KeyFile { path: path.to_owned(), source })?;
+        write_private(path, &hex(&key))
+            .map_err(|source| SealError::KeyFile { path: path.to_owned(), source })?;
         Ok(Self::with_key(key))
     }
 
@@ -106,7 +125,8 @@ impl Sealer {
         if mode & 0o077 != 0 {
             return Err(SealError::Open { path: path.to_owned(), mode });
         }
-        let key = unhex(text.trim()).ok_or_else(|| SealError::Malformed { path: path.to_owned() })?;
+        let key =
+            unhex(text.trim()).ok_or_else(|| SealError::Malformed { path: path.to_owned() })?;
         Ok(Some(Self::with_key(key)))
     }
 
@@ -123,8 +143,9 @@ impl Sealer {
         BASE64_STANDARD.encode([nonce.as_slice(), &sealed].concat())
     }
 
-    /// The same, but the same clear text for the same purpose always gives the same ciphertext: the nonce is made from
-    /// them and the key. It tells who holds both only that two values are equal, which a digest of a document needs.
+    /// The same, but the same clear text for the same purpose always gives the same ciphertext: the
+    /// nonce is made from them and the key. It tells who holds both only that two values are
+    /// equal, which a digest of a document needs.
     pub fn seal_stable(&self, purpose: &str, plain: &[u8]) -> String {
         let mut hash = Sha256::new();
         hash.update(self.nonce_key);
@@ -145,7 +166,9 @@ impl Sealer {
         let wrong = || SealError::Wrong { what: purpose.to_owned() };
         let bytes = BASE64_STANDARD.decode(sealed).map_err(|_| wrong())?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or_else(wrong)?;
-        self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: purpose.as_bytes() }).map_err(|_| wrong())
+        self.cipher
+            .decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: purpose.as_bytes() })
+            .map_err(|_| wrong())
     }
 }
 
@@ -154,13 +177,20 @@ impl Sealer {
 /// # Errors
 /// What the system says; [`ErrorKind::AlreadyExists`] when the file is there.
 pub fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o600)).tempfile_in(directory)?;
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o600))
+        .tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
     file.write_all(b"\n")?;
     file.as_file().sync_all()?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
-    std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_DIRECTORY).open(directory)?.sync_all()
+    std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_DIRECTORY)
+        .open(directory)?
+        .sync_all()
 }
 
 /// Lower-case hexadecimal digits of these bytes.

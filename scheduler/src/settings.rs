@@ -1,4 +1,5 @@
-//! Flags and environment -> one checked struct. Read by `main`, made by hand by `dev` and tests, used by `daemon`.
+//! Flags and environment -> one checked struct. Read by `main`, made by hand by `dev` and tests,
+//! used by `daemon`.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,14 +11,15 @@ use crate::http::{TlsFiles, advertised};
 use crate::paths;
 use crate::retention::Policy;
 
-/// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a few per core keep a
-/// small machine busy without drowning it.
+/// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a
+/// few per core keep a small machine busy without drowning it.
 pub const DEFAULT_MAX_FETCHES: u32 = 32;
 
 /// Applies that run at a time over all runtimes. Heavier than fetches, and rarer.
 pub const DEFAULT_MAX_APPLIES: u32 = 16;
 
-/// What `pvn-scheduler serve` can be told, each also as `PVN_…` in the environment: a flag without a value as 1 or 0, `true` or `false`, and the like.
+/// What `pvn-scheduler serve` can be told, each also as `PVN_…` in the environment: a flag without
+/// a value as 1 or 0, `true` or `false`, and the like.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
     /// Address to listen on; port 0 picks a free one
@@ -28,7 +30,8 @@ pub struct Settings {
     #[arg(long, env = "PVN_ADVERTISE_URL", value_name = "URL")]
     pub advertise_url: Option<String>,
 
-    /// Authorities, PEM, that alone vouch for that address to jobs on clusters [default: those that everybody trusts]
+    /// Authorities, PEM, that alone vouch for that address to jobs on clusters [default: those
+    /// that everybody trusts]
     #[arg(long, env = "PVN_ADVERTISE_CA_FILE", value_name = "FILE")]
     pub advertise_ca_file: Option<PathBuf>,
 
@@ -60,7 +63,8 @@ pub struct Settings {
     #[arg(long, env = "PVN_DATABASE_URL", value_name = "URL")]
     pub database_url: Option<String>,
 
-    /// File with the key that seals secrets [default: `secret.key` in the data directory, made at the first start]
+    /// File with the key that seals secrets [default: `secret.key` in the data directory, made at
+    /// the first start]
     #[arg(long, env = "PVN_SECRET_KEY_FILE", value_name = "FILE")]
     pub secret_key_file: Option<PathBuf>,
 
@@ -68,7 +72,8 @@ pub struct Settings {
     #[arg(long, env = "PVN_MAX_FETCHES", default_value_t = DEFAULT_MAX_FETCHES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_fetches: u32,
 
-    /// Fetches and getInfos that run at a time in one runtime [default: a fair share, at most three quarters of all]
+    /// Fetches and getInfos that run at a time in one runtime [default: a fair share, at most
+    /// three quarters of all]
     #[arg(long, env = "PVN_MAX_FETCHES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_fetches_per_runtime: Option<u32>,
 
@@ -76,7 +81,8 @@ pub struct Settings {
     #[arg(long, env = "PVN_MAX_APPLIES", default_value_t = DEFAULT_MAX_APPLIES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies: u32,
 
-    /// Applies that run at a time in one runtime, whatever its `maxConcurrency` says [default: a fair share, at most three quarters of all]
+    /// Applies that run at a time in one runtime, whatever its `maxConcurrency` says [default: a
+    /// fair share, at most three quarters of all]
     #[arg(long, env = "PVN_MAX_APPLIES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies_per_runtime: Option<u32>,
 
@@ -84,7 +90,8 @@ pub struct Settings {
     #[command(flatten)]
     pub retain: Policy,
 
-    /// Where the built-in runtime `local` starts from [default: where it did before, at first the present directory]
+    /// Where the built-in runtime `local` starts from [default: where it did before, at first the
+    /// present directory]
     #[arg(long, env = "PVN_LOCAL_ROOT", value_name = "DIR")]
     pub local_root: Option<PathBuf>,
 
@@ -96,11 +103,13 @@ pub struct Settings {
     #[arg(long, env = "PVN_WRAPPER", value_name = "FILE")]
     pub wrapper: Option<PathBuf>,
 
-    /// Every runtime runs on this machine, whatever its proxy runtime says; set by `dev`, not by a flag
+    /// Every runtime runs on this machine, whatever its proxy runtime says; set by `dev`, not by a
+    /// flag
     #[arg(skip)]
     pub all_local: bool,
 
-    /// No apply starts before [`crate::driver::Handle::let_applies_start`]; set by `dev`, not by a flag
+    /// No apply starts before [`crate::driver::Handle::let_applies_start`]; set by `dev`, not by a
+    /// flag
     #[arg(skip)]
     pub holds_applies: bool,
 }
@@ -113,7 +122,9 @@ pub enum SettingsError {
     NotYet(String),
     /// Would expose tokens.
     #[error(
-        "listening on {0} without TLS would send tokens and secrets over the network readable; give --tls-cert and --tls-key, listen on 127.0.0.1, or add --allow-plain-http if something in front of it speaks TLS"
+        "listening on {0} without TLS would send tokens and secrets over the network readable; \
+         give --tls-cert and --tls-key, listen on 127.0.0.1, or add --allow-plain-http if \
+         something in front of it speaks TLS"
     )]
     Plain(SocketAddr),
     /// Makes no sense.
@@ -122,7 +133,8 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// The defaults, with everything in this directory and a free port on the loopback address. For `dev` and tests.
+    /// The defaults, with everything in this directory and a free port on the loopback address. For
+    /// `dev` and tests.
     pub fn in_directory(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -149,15 +161,18 @@ impl Settings {
         }
     }
 
-    /// The same with every path absolute, relative ones to the present directory. What a path ends up in (a link, another
-    /// process' arguments, a job's environment) is read from other directories than this one. Those of the data directory and the
-    /// database are the places that they lead to now: later starts, which may name them otherwise, are to know them again.
+    /// The same with every path absolute, relative ones to the present directory. What a path ends
+    /// up in (a link, another process' arguments, a job's environment) is read from other
+    /// directories than this one. Those of the data directory and the database are the places
+    /// that they lead to now: later starts, which may name them otherwise, are to know them again.
     ///
     /// # Errors
     /// When there is no present directory, or a path is empty; the path is in the error.
     pub fn absolute(mut self) -> io::Result<Self> {
         let set = |path: &mut PathBuf, to: fn(&Path) -> io::Result<PathBuf>| -> io::Result<()> {
-            *path = to(path).map_err(|error| io::Error::new(error.kind(), format!("{:?}: {error}", path.display())))?;
+            *path = to(path).map_err(|error| {
+                io::Error::new(error.kind(), format!("{:?}: {error}", path.display()))
+            })?;
             Ok(())
         };
         let whole = |path: &mut PathBuf| set(path, paths::settled);
@@ -169,11 +184,23 @@ impl Settings {
             }
         }
         self.local_root_given |= self.local_root.is_some();
-        let Self { data_dir, advertise_ca_file, tls_cert, tls_key, secret_key_file, local_root, wrapper, .. } = &mut self;
+        let Self {
+            data_dir,
+            advertise_ca_file,
+            tls_cert,
+            tls_key,
+            secret_key_file,
+            local_root,
+            wrapper,
+            ..
+        } = &mut self;
         set(data_dir, paths::resolved)?;
         // Said here and not where it is used, so that nobody has to know what an absent one means.
         whole(local_root.get_or_insert_with(|| PathBuf::from(".")))?;
-        [advertise_ca_file, tls_cert, tls_key, secret_key_file, wrapper].into_iter().flatten().try_for_each(whole)?;
+        [advertise_ca_file, tls_cert, tls_key, secret_key_file, wrapper]
+            .into_iter()
+            .flatten()
+            .try_for_each(whole)?;
         Ok(self)
     }
 
@@ -186,7 +213,8 @@ impl Settings {
             return Err(SettingsError::Plain(self.listen));
         }
         if let Some(url) = &self.advertise_url {
-            advertised::check(url).map_err(|why| SettingsError::Wrong(format!("--advertise-url {why}")))?;
+            advertised::check(url)
+                .map_err(|why| SettingsError::Wrong(format!("--advertise-url {why}")))?;
         }
         self.database_file().map(drop)
     }
@@ -198,9 +226,15 @@ impl Settings {
     pub fn tls(&self) -> Result<Option<TlsFiles>, SettingsError> {
         match (&self.tls_cert, &self.tls_key) {
             (None, None) => Ok(None),
-            (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone() })),
-            (Some(_), None) => Err(SettingsError::Wrong("--tls-cert without --tls-key: give the key of that certificate too".to_owned())),
-            (None, Some(_)) => Err(SettingsError::Wrong("--tls-key without --tls-cert: give the certificate of that key too".to_owned())),
+            (Some(certificate), Some(key)) => {
+                Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone() }))
+            }
+            (Some(_), None) => Err(SettingsError::Wrong(
+                "--tls-cert without --tls-key: give the key of that certificate too".to_owned(),
+            )),
+            (None, Some(_)) => Err(SettingsError::Wrong(
+                "--tls-key without --tls-cert: give the certificate of that key too".to_owned(),
+            )),
         }
     }
 
@@ -214,25 +248,32 @@ impl Settings {
             Some(path) => {
                 let path = path.strip_prefix("//").unwrap_or(path);
                 if path.is_empty() || path.contains(":memory:") {
-                    return Err(SettingsError::Wrong(format!("--database-url `{url}` must name a file, as in sqlite:/var/lib/pvn/pvn.db")));
+                    return Err(SettingsError::Wrong(format!(
+                        "--database-url `{url}` must name a file, as in sqlite:/var/lib/pvn/pvn.db"
+                    )));
                 }
                 Ok(path.into())
             }
             None if url.starts_with("postgres:") || url.starts_with("postgresql:") => {
-                Err(SettingsError::NotYet("--database-url with PostgreSQL; leave it out to use SQLite in the data directory".to_owned()))
+                Err(SettingsError::NotYet(
+                    "--database-url with PostgreSQL; leave it out to use SQLite in the data \
+                     directory"
+                        .to_owned(),
+                ))
             }
             None => {
                 let scheme = url.split(':').next().unwrap_or_default();
                 Err(SettingsError::Wrong(format!(
-                    "--database-url starts with `{scheme}:`, which is no database that pvn knows; write sqlite:FILE"
+                    "--database-url starts with `{scheme}:`, which is no database that pvn knows; \
+                     write sqlite:FILE"
                 )))
             }
         }
     }
 }
 
-/// An address to listen on, from `IP:PORT` or `NAME:PORT` (`localhost:7780`); of a name's addresses the first, IPv4 before IPv6, as a
-/// client tries them.
+/// An address to listen on, from `IP:PORT` or `NAME:PORT` (`localhost:7780`); of a name's addresses
+/// the first, IPv4 before IPv6, as a client tries them.
 ///
 /// # Errors
 /// In words, when it is neither.
@@ -283,17 +324,25 @@ mod tests {
             },
             Ok(()),
         );
-        check(|s| s.database_url = Some("postgres://u:secret@db/pvn".into()), Err("not supported yet: --database-url"));
+        check(
+            |s| s.database_url = Some("postgres://u:secret@db/pvn".into()),
+            Err("not supported yet: --database-url"),
+        );
     }
 
     #[test]
     fn the_advertised_address_is_one_that_anybody_may_read() {
-        let check = |url: &str, expected| check(|settings| settings.advertise_url = Some(url.to_owned()), expected);
+        let check = |url: &str, expected| {
+            check(|settings| settings.advertise_url = Some(url.to_owned()), expected)
+        };
         check("https://pvn.example.com:7780/below/", Ok(()));
         check("http://[::1]:7780", Ok(()));
         check("pvn.example.com", Err("is not a URL that starts with http:// or https://"));
         check("https://", Err("is not a URL"));
-        check("https://ann:hunter2@pvn.example.com", Err("--advertise-url holds a user or a password"));
+        check(
+            "https://ann:hunter2@pvn.example.com",
+            Err("--advertise-url holds a user or a password"),
+        );
         check("https://pvn.example.com/?token=x", Err("after which no path can follow"));
         check("https://pvn.example.com/#x", Err("after which no path can follow"));
     }
@@ -303,7 +352,10 @@ mod tests {
         check(|s| s.database_url = Some("sqlite:///tmp/x.db".into()), Ok(()));
         check(|s| s.database_url = Some("sqlite::memory:".into()), Err("must name a file"));
         check(|s| s.database_url = Some("mysql://root:hunter2@db".into()), Err("`mysql:`"));
-        let settings = Settings { database_url: Some("sqlite:rel/x.db".into()), ..Settings::in_directory("d") };
+        let settings = Settings {
+            database_url: Some("sqlite:rel/x.db".into()),
+            ..Settings::in_directory("d")
+        };
         assert_eq!(settings.database_file().unwrap(), PathBuf::from("rel/x.db"));
     }
 
@@ -321,10 +373,20 @@ mod tests {
         };
         let here = std::env::current_dir().unwrap();
         let found = relative.absolute().unwrap();
-        assert_eq!((found.data_dir.clone(), found.local_root.clone()), (here.join("pvn-data"), Some(here.clone())));
+        assert_eq!(
+            (found.data_dir.clone(), found.local_root.clone()),
+            (here.join("pvn-data"), Some(here.clone()))
+        );
         assert_eq!(found.database_file().unwrap(), here.join("db"));
-        let others = [&found.advertise_ca_file, &found.tls_cert, &found.tls_key, &found.secret_key_file, &found.wrapper];
-        let names = others.map(|path| path.as_deref().unwrap().strip_prefix(&here).unwrap().to_str().unwrap());
+        let others = [
+            &found.advertise_ca_file,
+            &found.tls_cert,
+            &found.tls_key,
+            &found.secret_key_file,
+            &found.wrapper,
+        ];
+        let names = others
+            .map(|path| path.as_deref().unwrap().strip_prefix(&here).unwrap().to_str().unwrap());
         assert_eq!(names, ["ca", "cert", "key", "secret", "wrapper"]);
         let nowhere = Settings { wrapper: some(""), ..Settings::in_directory("/data") };
         assert!(nowhere.absolute().is_err());

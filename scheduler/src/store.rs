@@ -1,12 +1,14 @@
-//! All SQL. One family of tables a file; `store/commit.rs` writes what the driver decided in one transaction; the rest
-//! reads. Called by `driver` (writes) and `http` (reads).
+//! All SQL. One family of tables a file; `store/commit.rs` writes what the driver decided in one
+//! transaction; the rest reads. Called by `driver` (writes) and `http` (reads).
 //!
-//! The statements are the ones that SQLite and PostgreSQL share (TEXT and BIGINT, `$1`, `ON CONFLICT`, `RETURNING`), and
-//! they are checked at run time. Everything names the database by the alias [`Db`] alone: the second database arrives by
-//! turning it into `sqlx::Any` and giving [`Store::open`] a second kind of connection; no statement changes.
+//! The statements are the ones that SQLite and PostgreSQL share (TEXT and BIGINT, `$1`, `ON
+//! CONFLICT`, `RETURNING`), and they are checked at run time. Everything names the database by the
+//! alias [`Db`] alone: the second database arrives by turning it into `sqlx::Any` and giving
+//! [`Store::open`] a second kind of connection; no statement changes.
 //!
-//! What always holds: changes go through one connection, so they never wait for each other inside the database; readers
-//! have their own and go on while a change is under way or fails. Not found is `None`, not an error.
+//! What always holds: changes go through one connection, so they never wait for each other inside
+//! the database; readers have their own and go on while a change is under way or fails. Not found
+//! is `None`, not an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,7 +59,9 @@ use enough_room::WorkDirectories;
 use lease::Lease;
 
 pub use actions::PendingAction;
-pub use applications::{ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow};
+pub use applications::{
+    ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow,
+};
 pub use backup::{Snapshot, snapshot};
 pub use commit::{Change, Commit};
 pub use damage::check_undamaged;
@@ -65,7 +69,9 @@ pub use database_id::{DatabaseFacts, peek};
 pub use documents::{DocumentKind, StoredDocument, StoredDocumentKey};
 pub use events::EventFilter;
 pub use given::JobsOfCommands;
-pub use instances::{InstanceRow, LoadedInstance, Released, RowDamage, ServiceFilter, shown as shown_instance};
+pub use instances::{
+    InstanceRow, LoadedInstance, Released, RowDamage, ServiceFilter, shown as shown_instance,
+};
 pub use jobs::{JobFilter, JobRow};
 #[cfg(test)]
 pub(crate) use key::by_hand;
@@ -88,24 +94,28 @@ type Db = sqlx::Sqlite;
 type Connection = sqlx::SqliteConnection;
 type Row = sqlx::sqlite::SqliteRow;
 
-/// How long a statement waits for another process that holds the database: longer than a backup needs to copy a page,
-/// short enough that `/readyz` turns red before anyone asks.
+/// How long a statement waits for another process that holds the database: longer than a backup
+/// needs to copy a page, short enough that `/readyz` turns red before anyone asks.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a reader waits for a free connection before it is told that the database is too busy.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections for lists, which people and programs ask for as often as they like: more than the cores only wait for each other.
+/// Connections for lists, which people and programs ask for as often as they like: more than the
+/// cores only wait for each other.
 const LIST_READERS: u32 = 4;
 
-/// Connections for what we need ourselves: whose token it is, what the driver decides on, how a job is started. No list takes them.
+/// Connections for what we need ourselves: whose token it is, what the driver decides on, how a job
+/// is started. No list takes them.
 const OWN_READERS: u32 = 4;
 
-/// Most entries that the total of a list counts where there may be millions; nobody pages through more.
+/// Most entries that the total of a list counts where there may be millions; nobody pages through
+/// more.
 const COUNT_LIMIT: i64 = 10_000;
 
-/// Pages of the log after which SQLite brings them into the database, 32 MiB. A busy instance's row is in every commit: the
-/// longer the log, the more of its versions are never copied; and the next start reads at most this much.
+/// Pages of the log after which SQLite brings them into the database, 32 MiB. A busy instance's row
+/// is in every commit: the longer the log, the more of its versions are never copied; and the next
+/// start reads at most this much.
 const CHECKPOINT_PAGES: &str = "8000";
 
 /// Most items of one page.
@@ -141,7 +151,8 @@ pub enum StoreError {
     Conflict(String),
     /// Made by a newer pvn.
     #[error(
-        "the database {path} was made by a newer pvn: it has migration {found} and this program knows up to {known}; start the newer program, or restore a backup made before the upgrade"
+        "the database {path} was made by a newer pvn: it has migration {found} and this program \
+         knows up to {known}; start the newer program, or restore a backup made before the upgrade"
     )]
     Newer {
         /// The database.
@@ -195,12 +206,17 @@ pub enum StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            sqlx::Error::Database(database) if database.is_unique_violation() || database.is_foreign_key_violation() => {
+            sqlx::Error::Database(database)
+                if database.is_unique_violation() || database.is_foreign_key_violation() =>
+            {
                 Self::Conflict(format!("the database refuses the change: {database}"))
             }
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
+            sqlx::Error::ColumnDecode { .. }
+            | sqlx::Error::ColumnNotFound(_)
+            | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
             sqlx::Error::PoolTimedOut => Self::Unavailable(format!(
-                "no connection to the database was free for {} s: what others ask of it does not end, so its disk hangs or is overloaded",
+                "no connection to the database was free for {} s: what others ask of it does not \
+                 end, so its disk hangs or is overloaded",
                 ACQUIRE_TIMEOUT.as_secs()
             )),
             _ => Self::Unavailable(said(&error)),
@@ -211,10 +227,13 @@ impl From<sqlx::Error> for StoreError {
 /// What the database said, with what to do where it does not say so itself.
 fn said(error: &sqlx::Error) -> String {
     let code = error.as_database_error().and_then(|error| error.code());
-    // Source: sqlite.org/rescode.html: `SQLITE_FULL`, and `SQLITE_IOERR_SHMSIZE`, with which opening fails; `SQLITE_BUSY`.
+    // Source: sqlite.org/rescode.html: `SQLITE_FULL`, and `SQLITE_IOERR_SHMSIZE`, with which
+    // opening fails; `SQLITE_BUSY`.
     match code.as_deref() {
         Some("13" | "4874") => format!("its disk has no room left ({error}); make room on it"),
-        Some("5") => format!("another program holds it ({error}); `fuser` on its file tells which one to end"),
+        Some("5") => format!(
+            "another program holds it ({error}); `fuser` on its file tells which one to end"
+        ),
         _ => error.to_string(),
     }
 }
@@ -237,7 +256,8 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// How many rows to ask for: one more than the page holds, which tells whether there is a next one.
+    /// How many rows to ask for: one more than the page holds, which tells whether there is a next
+    /// one.
     fn rows(&self) -> i64 {
         self.items() as i64 + 1
     }
@@ -247,12 +267,16 @@ impl PageRequest {
     }
 
     fn number(&self) -> Result<Option<i64>> {
-        let wrong = |text: &String| StoreError::Invalid(format!("cursor `{text}` is not one that a page of this list gave out"));
+        let wrong = |text: &String| {
+            StoreError::Invalid(format!(
+                "cursor `{text}` is not one that a page of this list gave out"
+            ))
+        };
         self.cursor.as_ref().map(|text| text.parse().map_err(|_| wrong(text))).transpose()
     }
 
-    /// The page made of `rows`, of which there may be one too many; `cursor` names the last row that is shown. A row that cannot
-    /// be read is told beside the others.
+    /// The page made of `rows`, of which there may be one too many; `cursor` names the last row
+    /// that is shown. A row that cannot be read is told beside the others.
     ///
     /// # Errors
     /// Those that are not about one row.
@@ -265,7 +289,8 @@ impl PageRequest {
     ) -> Result<schema::api::Page<T>> {
         let more = rows.len() > self.items();
         rows.truncate(self.items());
-        let next_cursor = if more { rows.iter().rev().find_map(|row| cursor(row).ok()) } else { None };
+        let next_cursor =
+            if more { rows.iter().rev().find_map(|row| cursor(row).ok()) } else { None };
         let (items, unreadable) = row::readable(rows.iter(), |row| item(row))?;
         Ok(schema::api::Page { items, next_cursor, total: total.unsigned_abs(), unreadable })
     }
@@ -290,21 +315,23 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database, making it when it is not there, and brings its tables up to date. Nobody owns it by that: for
-    /// tests, and for programs that know otherwise that they are alone.
+    /// Opens the database, making it when it is not there, and brings its tables up to date. Nobody
+    /// owns it by that: for tests, and for programs that know otherwise that they are alone.
     ///
     /// # Errors
-    /// [`StoreError::Newer`] when a newer pvn made it; [`StoreError::Unavailable`] when it cannot be used.
+    /// [`StoreError::Newer`] when a newer pvn made it; [`StoreError::Unavailable`] when it cannot
+    /// be used.
     pub async fn open(path: &Path, sealer: Sealer) -> Result<Self> {
         Self::open_for(path, sealer, None).await
     }
 
-    /// The same for a daemon, which owns it from then on until it is closed, or another one takes it over. Waits up to
-    /// [`LEASE`] when another one had it last and did not let go of it, and for a while for a program that has it locked.
+    /// The same for a daemon, which owns it from then on until it is closed, or another one takes
+    /// it over. Waits up to [`LEASE`] when another one had it last and did not let go of it,
+    /// and for a while for a program that has it locked.
     ///
     /// # Errors
-    /// Those of [`Store::open`]; [`StoreError::Owned`] when another daemon has it; [`StoreError::Paths`] when it has more than one
-    /// path. The file must exist.
+    /// Those of [`Store::open`]; [`StoreError::Owned`] when another daemon has it;
+    /// [`StoreError::Paths`] when it has more than one path. The file must exist.
     pub async fn open_as(path: &Path, sealer: Sealer, owner: &LeaseHolder) -> Result<Self> {
         Self::open_for(path, sealer, Some(owner)).await
     }
@@ -323,15 +350,21 @@ impl Store {
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .busy_timeout(BUSY_TIMEOUT);
         if std::fs::metadata(path).map_or(0, |metadata| metadata.len()) == 0 {
-            // Once, before there is anything in it: later it would write at each connection, and wait for whoever writes.
+            // Once, before there is anything in it: later it would write at each connection, and
+            // wait for whoever writes.
             let made = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
             Connection::connect_with(&made).await.map_err(at)?.close().await.map_err(at)?;
         }
-        // A connection that is opened later makes no other database in the place of one that was removed.
+        // A connection that is opened later makes no other database in the place of one that was
+        // removed.
         let options = options.create_if_missing(false);
-        let pool =
-            PoolOptions::<Db>::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false).idle_timeout(None).max_lifetime(None);
-        let write = pool.clone().max_connections(1).connect_with(options.clone()).await.map_err(at)?;
+        let pool = PoolOptions::<Db>::new()
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None);
+        let write =
+            pool.clone().max_connections(1).connect_with(options.clone()).await.map_err(at)?;
         // Before the tables are changed under somebody's feet.
         let asked = clock::elapsed();
         let seen = match owner {
@@ -348,7 +381,10 @@ impl Store {
                 StoreError::Newer { path: path.to_owned(), found, known }
             }
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => at(error),
-            error => StoreError::Unavailable(format!("{}: failed to bring the tables up to date: {error}", path.display())),
+            error => StoreError::Unavailable(format!(
+                "{}: failed to bring the tables up to date: {error}",
+                path.display()
+            )),
         })?;
         let lease = match owner {
             Some(owner) => {
@@ -359,9 +395,23 @@ impl Store {
             None => None,
         };
         let options = options.pragma("query_only", "ON");
-        let read = pool.clone().max_connections(OWN_READERS).connect_with(options.clone()).await.map_err(at)?;
+        let read = pool
+            .clone()
+            .max_connections(OWN_READERS)
+            .connect_with(options.clone())
+            .await
+            .map_err(at)?;
         let lists = pool.max_connections(LIST_READERS).connect_with(options).await.map_err(at)?;
-        Ok(Self { path: path.to_owned(), write, read, lists, sealer, lease, pruned: Arc::default(), beside: None })
+        Ok(Self {
+            path: path.to_owned(),
+            write,
+            read,
+            lists,
+            sealer,
+            lease,
+            pruned: Arc::default(),
+            beside: None,
+        })
     }
 
     /// Waits for what is under way, lets go of the database and closes the files.
@@ -384,7 +434,8 @@ impl Store {
 
     fn unseal<T: serde::de::DeserializeOwned>(&self, purpose: &str, sealed: &str) -> Result<T> {
         let plain = self.sealer.unseal(purpose, sealed)?;
-        serde_json::from_slice(&plain).map_err(|error| StoreError::Corrupt(format!("{purpose}: {error}")))
+        serde_json::from_slice(&plain)
+            .map_err(|error| StoreError::Corrupt(format!("{purpose}: {error}")))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Request and response bodies of the HTTP API under `/v1`, and what `pvnctl -o json` prints. Stable: fields may be
-//! added, never changed or removed.
+//! Request and response bodies of the HTTP API under `/v1`, and what `pvnctl -o json` prints.
+//! Stable: fields may be added, never changed or removed.
 
 macro_rules! body {
     ($(#[$doc:meta])* $type:ident { $($(#[$field_doc:meta])* $field:ident: $of:ty,)* }) => {

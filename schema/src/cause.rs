@@ -1,4 +1,5 @@
-//! The codes of what `explain` tells, one for each kind of cause. `docs/words.md` is made from this table.
+//! The codes of what `explain` tells, one for each kind of cause. `docs/words.md` is made from this
+//! table.
 
 use crate::words::words;
 

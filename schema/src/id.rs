@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::text_form::written_as_text;
 
-/// Why a text is not a legal name or id. The message names the text and the rule, to follow "failed to …".
+/// Why a text is not a legal name or id. The message names the text and the rule, to follow "failed
+/// to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {what}: {rule}")]
 pub struct ParseError {
@@ -22,12 +23,12 @@ pub struct ParseError {
 }
 
 const HEX_RULE: &str = "it must be the prefix and 32 lower-case hexadecimal digits";
-pub const NAME_RULE: &str =
-    "names are 1 to 63 characters: lower-case letters, digits and `-`, starting with a letter and not ending with `-`";
+pub const NAME_RULE: &str = "names are 1 to 63 characters: lower-case letters, digits and `-`, \
+                             starting with a letter and not ending with `-`";
 /// SHA-256 of no bytes at all. Source: FIPS 180-4; a test holds it against the implementation.
 const EMPTY: [u8; 32] = [
-    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b,
-    0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
+    0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
 const BLOB_RULE: &str = "it must be `sha256:` and 64 lower-case hexadecimal digits";
@@ -77,12 +78,14 @@ macro_rules! id {
             /// The prefix of every id of this kind.
             pub const PREFIX: &str = $prefix;
 
-            /// The id with these 128 bits: random ones, or ones that say which wanted thing it names.
+            /// The id with these 128 bits: random ones, or ones that say which wanted thing it
+            /// names.
             pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(bytes)
             }
 
-            /// The id that always follows from these parts: the first 128 bits of SHA-256 over each part with its length.
+            /// The id that always follows from these parts: the first 128 bits of SHA-256 over each
+            /// part with its length.
             pub fn derive(parts: &[&[u8]]) -> Self {
                 let mut hash = Sha256::new();
                 for part in parts {
@@ -201,7 +204,8 @@ name!(/** The name of a group of release channels, unique in its application. */
 /// Piece in which a reader is hashed: large enough that calls cost nothing beside the hashing.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The content address of a blob: SHA-256 of its bytes, written `sha256:` and 64 hexadecimal digits.
+/// The content address of a blob: SHA-256 of its bytes, written `sha256:` and 64 hexadecimal
+/// digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(transparent)]
 pub struct BlobId(#[schemars(with = "String")] [u8; 32]);
@@ -214,8 +218,8 @@ impl BlobId {
 
     /// The address of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        // Of most streams there are none, and asking the processor which instructions it has takes longer than most commands
-        // spend in the wrapper.
+        // Of most streams there are none, and asking the processor which instructions it has takes
+        // longer than most commands spend in the wrapper.
         if bytes.is_empty() {
             return Self(EMPTY);
         }
@@ -292,7 +296,11 @@ mod tests {
     fn a_reader_has_the_address_of_its_bytes() {
         for length in [0, 1, PIECE_BYTES, PIECE_BYTES + 1] {
             let bytes = vec![7; length];
-            assert_eq!(BlobId::of_reader(&bytes[..]).unwrap(), BlobId::of(&bytes), "{length} bytes");
+            assert_eq!(
+                BlobId::of_reader(&bytes[..]).unwrap(),
+                BlobId::of(&bytes),
+                "{length} bytes"
+            );
         }
     }
 

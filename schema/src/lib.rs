@@ -1,6 +1,6 @@
-//! The words that all programs of pvn speak: names and ids, structured output, reports and API bodies; the language of
-//! config files is the crate `config`. Pure: no IO, no clock, no randomness. Imported by every other crate; imports
-//! none of ours.
+//! The words that all programs of pvn speak: names and ids, structured output, reports and API
+//! bodies; the language of config files is the crate `config`. Pure: no IO, no clock, no
+//! randomness. Imported by every other crate; imports none of ours.
 
 pub mod api;
 pub mod cause;

@@ -1,4 +1,5 @@
-//! The kinds of entries of the log, which `GET /v1/events` streams. `docs/words.md` is made from this table.
+//! The kinds of entries of the log, which `GET /v1/events` streams. `docs/words.md` is made from
+//! this table.
 
 use crate::words::words;
 
@@ -67,7 +68,8 @@ words! {
         SecretDeleted = "secret.deleted",
         /// A person set a secret; the value is never told.
         SecretSet = "secret.set",
-        /// The directory of running jobs is another one than before; what ran there has an unknown end.
+        /// The directory of running jobs is another one than before; what ran there has an unknown
+        /// end.
         SpoolReplaced = "spool.replaced",
         /// A token was made.
         TokenCreated = "token.created",

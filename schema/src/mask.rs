@@ -1,8 +1,10 @@
-//! Hides the values of secrets in whatever is shown or kept, also when a read cuts one in two. Called by the wrapper for
-//! all that leaves it, and by the scheduler for what no wrapper of ours has masked.
+//! Hides the values of secrets in whatever is shown or kept, also when a read cuts one in two.
+//! Called by the wrapper for all that leaves it, and by the scheduler for what no wrapper of ours
+//! has masked.
 //!
-//! Text is looked through as it stands and, where it has escapes or colours, with them decoded (`decoded`), for the value; and both without
-//! line breaks (`unbroken`) for the forms that programs break into lines (base64). All of it is linear, the preparation too, and what is
+//! Text is looked through as it stands and, where it has escapes or colours, with them decoded
+//! (`decoded`), for the value; and both without line breaks (`unbroken`) for the forms that
+//! programs break into lines (base64). All of it is linear, the preparation too, and what is
 //! held back until more comes is bounded by the longest form.
 
 use std::borrow::Cow;
@@ -29,35 +31,50 @@ const MASK: &[u8] = SHOWN_MASK.as_bytes();
 /// Shortest value that is masked: a shorter one would black out ordinary words.
 pub const SHORTEST_BYTES: usize = 6;
 
-/// Most bytes that an escape usually has for each byte: `\\u00e4` is `ä` in JSON in JSON, `&amp;#039;` a quote in markup twice.
+/// Most bytes that an escape usually has for each byte: `\\u00e4` is `ä` in JSON in JSON,
+/// `&amp;#039;` a quote in markup twice.
 const ESCAPED_BYTES: usize = 12;
 
-/// How often what is held back is made longer so that it ends between two escapes: only what was made for it needs more.
+/// How often what is held back is made longer so that it ends between two escapes: only what was
+/// made for it needs more.
 const SETTLE_LIMIT: usize = 16;
 
 /// The forms to hide.
 pub struct Secrets {
     plain: Patterns,
-    /// What short values that look escaped become when they are decoded: hidden only where it was escaped.
+    /// What short values that look escaped become when they are decoded: hidden only where it was
+    /// escaped.
     short: Option<Patterns>,
     /// Those that may have line breaks anywhere.
     breakable: Patterns,
-    /// Whether one may begin with an escape of which nothing may be shown: those of letters and digits are hardly ever escaped,
-    /// and a prompt (`C:\`) is to be seen at once.
+    /// Whether one may begin with an escape of which nothing may be shown: those of letters and
+    /// digits are hardly ever escaped, and a prompt (`C:\`) is to be seen at once.
     hold: bool,
     /// Whether one ends with a backslash, which decoding cannot tell from those of what follows.
     trailing: bool,
 }
 
 impl Secrets {
-    /// Those that `PVN_SECRET_KEYS` names, and the keys whose values are too short to be masked. `None` without any.
+    /// Those that `PVN_SECRET_KEYS` names, and the keys whose values are too short to be masked.
+    /// `None` without any.
     pub fn of_environment(variables: &[(OsString, OsString)]) -> (Option<Self>, Vec<String>) {
-        let Some((_, keys)) = variables.iter().find(|(key, _)| key == "PVN_SECRET_KEYS") else { return (None, Vec::new()) };
+        let Some((_, keys)) = variables.iter().find(|(key, _)| key == "PVN_SECRET_KEYS") else {
+            return (None, Vec::new());
+        };
         let mut short = Vec::new();
         let mut values = Vec::new();
-        // People who write it by hand put a blank after the comma, and a secret must not show for that.
-        for key in keys.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|key| !key.is_empty()) {
-            let Some((key, value)) = variables.iter().find(|(name, _)| name.as_bytes() == key) else { continue };
+        // People who write it by hand put a blank after the comma, and a secret must not show for
+        // that.
+        for key in keys
+            .as_bytes()
+            .split(|byte| *byte == b',')
+            .map(<[u8]>::trim_ascii)
+            .filter(|key| !key.is_empty())
+        {
+            let Some((key, value)) = variables.iter().find(|(name, _)| name.as_bytes() == key)
+            else {
+                continue;
+            };
             if value.len() < SHORTEST_BYTES {
                 short.push(key.to_string_lossy().into_owned());
             } else {
@@ -70,21 +87,41 @@ impl Secrets {
     /// These values, in every form in which a program is likely to print them; `None` without any.
     pub fn of(values: &[&[u8]]) -> Option<Self> {
         let fields: Vec<Vec<u8>> = values.iter().flat_map(|value| named::fields(value)).collect();
-        let values: Vec<&[u8]> = values.iter().copied().chain(fields.iter().map(Vec::as_slice)).collect();
-        let parts: Vec<&[u8]> = values.iter().flat_map(|value| forms::parts(value)).filter(|part| part.len() >= SHORTEST_BYTES).collect();
+        let values: Vec<&[u8]> =
+            values.iter().copied().chain(fields.iter().map(Vec::as_slice)).collect();
+        let parts: Vec<&[u8]> = values
+            .iter()
+            .flat_map(|value| forms::parts(value))
+            .filter(|part| part.len() >= SHORTEST_BYTES)
+            .collect();
         if parts.is_empty() {
             return None;
         }
         let long = |form: &Vec<u8>| form.len() >= SHORTEST_BYTES;
-        let whole = || values.iter().map(|value| value.trim_ascii_end()).filter(|value| value.len() >= SHORTEST_BYTES);
-        let (mut plain, short) = decoded::forms(parts.iter().flat_map(|part| forms::written(part)).collect());
+        let whole = || {
+            values
+                .iter()
+                .map(|value| value.trim_ascii_end())
+                .filter(|value| value.len() >= SHORTEST_BYTES)
+        };
+        let (mut plain, short) =
+            decoded::forms(parts.iter().flat_map(|part| forms::written(part)).collect());
         let hold = plain.iter().chain(&short).any(|form| !form[0].is_ascii_alphanumeric());
         plain.extend(whole().flat_map(forms::rarely_written));
         plain.retain(long);
-        let breakable = parts.iter().flat_map(|part| forms::encoded(part)).chain(whole().flat_map(forms::rarely_encoded));
+        let breakable = parts
+            .iter()
+            .flat_map(|part| forms::encoded(part))
+            .chain(whole().flat_map(forms::rarely_encoded));
         let trailing = parts.iter().any(|part| part.ends_with(b"\\"));
         let short = (!short.is_empty()).then(|| Patterns::of(short));
-        Some(Self { plain: Patterns::of(plain), short, breakable: Patterns::of(breakable.filter(long).collect()), hold, trailing })
+        Some(Self {
+            plain: Patterns::of(plain),
+            short,
+            breakable: Patterns::of(breakable.filter(long).collect()),
+            hold,
+            trailing,
+        })
     }
 
     /// Bytes of the longest form of any of them, without line breaks.
@@ -97,17 +134,22 @@ impl Secrets {
         String::from_utf8_lossy(&Masker::default().push(self, text.as_bytes(), true)).into_owned()
     }
 
-    /// The secrets in `bytes`, and from where on more has to come before anything can be said; `last`: nothing more comes.
-    /// `hold`: nothing of an escape is shown before all of it is there.
+    /// The secrets in `bytes`, and from where on more has to come before anything can be said;
+    /// `last`: nothing more comes. `hold`: nothing of an escape is shown before all of it is
+    /// there.
     fn find(&self, bytes: &[u8], hold: bool, last: bool) -> SecretMatch {
         let found = self.plain.find(bytes, bytes, last);
         let mut open_from = found.open_from;
-        let mut pieces: Vec<SecretPiece> = found.ranges.into_iter().map(SecretPiece::whole).collect();
+        let mut pieces: Vec<SecretPiece> =
+            found.ranges.into_iter().map(SecretPiece::whole).collect();
         let broken = |bytes: &[u8], escaped| {
             let unbroken = Unbroken::of(bytes, escaped, last);
             let found = self.breakable.find(unbroken.text(), unbroken.certain(), last);
-            let pieces: Vec<SecretPiece> =
-                found.ranges.iter().flat_map(|range| SecretPiece::several(unbroken.in_original(range))).collect();
+            let pieces: Vec<SecretPiece> = found
+                .ranges
+                .iter()
+                .flat_map(|range| SecretPiece::several(unbroken.in_original(range)))
+                .collect();
             (pieces, unbroken.position(found.open_from))
         };
         let (beside, open) = broken(bytes, true);
@@ -119,20 +161,29 @@ impl Secrets {
         for view in decodings().flat_map(Decoded::views) {
             let text = view.text();
             let found = self.plain.find(text, text, last);
-            pieces.extend(found.ranges.iter().map(|range| SecretPiece::whole(view.in_original(range))));
+            pieces.extend(
+                found.ranges.iter().map(|range| SecretPiece::whole(view.in_original(range))),
+            );
             let (beside, open) = broken(text, false);
             pieces.extend(beside.into_iter().map(|piece| piece.in_original(&view)));
             open_from = open_from.min(view.position(found.open_from)).min(view.position(open));
             if let Some(short) = &self.short {
                 let found = short.find(text, text, last);
-                let escaped = found.ranges.iter().map(|range| (range.len(), view.in_original(range)));
-                let hidden = escaped.filter(|(length, range)| range.len() > *length && range.len() >= SHORTEST_BYTES);
+                let escaped =
+                    found.ranges.iter().map(|range| (range.len(), view.in_original(range)));
+                let hidden = escaped.filter(|(length, range)| {
+                    range.len() > *length && range.len() >= SHORTEST_BYTES
+                });
                 pieces.extend(hidden.map(|(_, range)| SecretPiece::whole(range)));
                 open_from = open_from.min(view.position(found.open_from));
             }
         }
         for piece in pieces.iter_mut().filter(|piece| self.trailing && piece.is_last) {
-            let behind = bytes[piece.range.end..].iter().take(BACKSLASHES_LIMIT).take_while(|byte| **byte == b'\\').count();
+            let behind = bytes[piece.range.end..]
+                .iter()
+                .take(BACKSLASHES_LIMIT)
+                .take_while(|byte| **byte == b'\\')
+                .count();
             piece.range.end += behind;
             if piece.range.end == bytes.len() && behind < BACKSLASHES_LIMIT {
                 open_from = open_from.min(piece.from);
@@ -176,11 +227,19 @@ impl SecretPiece {
 
     fn several(ranges: Vec<Range<usize>>) -> impl Iterator<Item = Self> {
         let (from, count) = (ranges.first().map_or(0, |range| range.start), ranges.len());
-        ranges.into_iter().enumerate().map(move |(which, range)| Self { range, from, is_last: which + 1 == count })
+        ranges.into_iter().enumerate().map(move |(which, range)| Self {
+            range,
+            from,
+            is_last: which + 1 == count,
+        })
     }
 
     fn in_original(self, view: &DecodedView<'_>) -> Self {
-        Self { range: view.in_original(&self.range), from: view.position(self.from), is_last: self.is_last }
+        Self {
+            range: view.in_original(&self.range),
+            from: view.position(self.from),
+            is_last: self.is_last,
+        }
     }
 }
 
@@ -205,11 +264,14 @@ pub fn hide<'a>(secrets: Option<&Secrets>, text: &'a str) -> Cow<'a, str> {
     secrets.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.hide(text)))
 }
 
-/// Whether `shown` may be what masking left of `text`: each mask stands for something, and all else is the same.
+/// Whether `shown` may be what masking left of `text`: each mask stands for something, and all else
+/// is the same.
 pub fn may_hide(shown: &str, text: &str) -> bool {
     let Some((first, others)) = shown.split_once(SHOWN_MASK) else { return shown == text };
     let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let (between, last) = others.rsplit_once(SHOWN_MASK).map_or((None, others), |(between, last)| (Some(between), last));
+    let (between, last) = others
+        .rsplit_once(SHOWN_MASK)
+        .map_or((None, others), |(between, last)| (Some(between), last));
     for part in between.iter().flat_map(|between| between.split(SHOWN_MASK)) {
         let Some(at) = rest.find(part) else { return false };
         rest = &rest[at + part.len()..];
@@ -217,19 +279,21 @@ pub fn may_hide(shown: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Hides secrets in one stream, piece by piece. Holds back only what may be the beginning of a secret.
+/// Hides secrets in one stream, piece by piece. Holds back only what may be the beginning of a
+/// secret.
 #[derive(Default)]
 pub struct Masker {
     held: Vec<u8>,
-    /// Whether a backslash was shown last: together with what follows it may be a line break (`\\n`) as JSON writes one.
+    /// Whether a backslash was shown last: together with what follows it may be a line break
+    /// (`\\n`) as JSON writes one.
     after_backslash: bool,
     document: Option<ScannedDocument>,
 }
 
 impl Masker {
-    /// For a document (JSON), which has to stay one: quotes around strings stay, and a secret goes with the backslash before its
-    /// first letter, so that a text that ends with a backslash is shown only with what follows. Nobody waits for that as for a
-    /// prompt.
+    /// For a document (JSON), which has to stay one: quotes around strings stay, and a secret goes
+    /// with the backslash before its first letter, so that a text that ends with a backslash is
+    /// shown only with what follows. Nobody waits for that as for a prompt.
     pub fn of_document() -> Self {
         Self { document: Some(ScannedDocument::default()), ..Self::default() }
     }

@@ -1,5 +1,6 @@
-//! Structured output: what a fetch in mode `STRUCTURED_OUTPUT` and a getInfo command print on stdout (docs/commands.md, "Structured
-//! output"). The JSON Schemas are made from these types; `check` holds a document against them.
+//! Structured output: what a fetch in mode `STRUCTURED_OUTPUT` and a getInfo command print on
+//! stdout (docs/commands.md, "Structured output"). The JSON Schemas are made from these types;
+//! `check` holds a document against them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

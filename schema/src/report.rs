@@ -1,5 +1,5 @@
-//! What a wrapped process tells: how it ended, when, and what it left. Written by the wrapper, read by the scheduler.
-//! Field names are the wire format (docs/wrapper.md, "The report").
+//! What a wrapped process tells: how it ended, when, and what it left. Written by the wrapper, read
+//! by the scheduler. Field names are the wire format (docs/wrapper.md, "The report").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,8 @@ pub const INLINE_LIMIT_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The child's own exit code, 0 to 255; absent when it never started, died of a signal, or is unknown.
+    /// The child's own exit code, 0 to 255; absent when it never started, died of a signal, or is
+    /// unknown.
     pub exit_code: Option<i32>,
     /// The signal that ended the child, by name: `SIGTERM`, `SIGRTMIN+3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,15 +33,15 @@ pub struct Report {
     /// Why the child could not be started; then nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_error: Option<String>,
-    /// With `execError`: whether the surroundings are to blame (no process slots, no memory, disk full), so that another
-    /// try makes sense.
+    /// With `execError`: whether the surroundings are to blame (no process slots, no memory, disk
+    /// full), so that another try makes sense.
     #[serde(default, skip_serializing_if = "is_false")]
     pub surroundings: bool,
     /// Whether the declared timeout ended it.
     #[serde(default)]
     pub timed_out: bool,
-    /// The signal that asked the run to stop, when neither its own deadlines nor the scheduler did: somebody deleted its Pod, say.
-    /// Then no exit code says that the command is done.
+    /// The signal that asked the run to stop, when neither its own deadlines nor the scheduler
+    /// did: somebody deleted its Pod, say. Then no exit code says that the command is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<String>,
     /// Whether the child had to be killed because it did not heed the first signal in time.
@@ -86,17 +87,19 @@ pub struct Report {
     /// Whether what is alive in `leaked` was meant to stay: `--leave-running`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub left_running: bool,
-    /// Whether the wrapper was the first process of its container (PID 1): when it ends, all of the container does.
+    /// Whether the wrapper was the first process of its container (PID 1): when it ends, all of
+    /// the container does.
     #[serde(default, skip_serializing_if = "is_false")]
     pub first_process: bool,
     /// The declared output files.
     #[serde(default)]
     pub files: Vec<OutputFile>,
-    /// Why an output file that the command left could not be kept: what a fetch found cannot be told from a report without it.
+    /// Why an output file that the command left could not be kept: what a fetch found cannot be
+    /// told from a report without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_lost: Option<String>,
-    /// Why the wrapper ended with 65 although the command was fine: a declared output is missing, or the structured one is
-    /// not what was expected.
+    /// Why the wrapper ended with 65 although the command was fine: a declared output is missing,
+    /// or the structured one is not what was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bad_output: Option<String>,
     /// The checked structured output, when it was expected.
@@ -121,7 +124,8 @@ pub struct LeakedProcess {
     pub pid: i32,
     /// Its command line; bytes that are not UTF-8 are replaced.
     pub argv: Vec<String>,
-    /// Whether it was still there when the wrapper ended: `--leave-running`, or it could not be killed.
+    /// Whether it was still there when the wrapper ended: `--leave-running`, or it could not be
+    /// killed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub alive: bool,
 }
@@ -139,7 +143,11 @@ impl Report {
     /// A file that the command left cannot be kept; what is told is why the first one cannot.
     pub fn lose(&mut self, name: &str, why: &str) {
         for file in self.files.iter_mut().filter(|file| file.name == name) {
-            *file = OutputFile { name: name.to_owned(), content_blob_id: None, error: Some(why.to_owned()) };
+            *file = OutputFile {
+                name: name.to_owned(),
+                content_blob_id: None,
+                error: Some(why.to_owned()),
+            };
         }
         self.files_lost.get_or_insert_with(|| format!("output `{name}`: {why}"));
     }

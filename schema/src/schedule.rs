@@ -16,8 +16,8 @@ mod written;
 pub use cron::{Schedule, ScheduleError};
 pub use written::{CronText, Timezone};
 
-/// A length of time in milliseconds, at least one and at most [`Duration::MAX`]. Written as in `300s`, `1.5s`, `10m`,
-/// `1h30m`, `250ms`; finer than a millisecond is cut off.
+/// A length of time in milliseconds, at least one and at most [`Duration::MAX`]. Written as in
+/// `300s`, `1.5s`, `10m`, `1h30m`, `250ms`; finer than a millisecond is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(transparent)]
 pub struct Duration(#[schemars(with = "String", extend("format" = "pvn-duration"))] i64);
@@ -26,7 +26,10 @@ pub struct Duration(#[schemars(with = "String", extend("format" = "pvn-duration"
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// It is no duration at all.
-    #[error("`{0}` is not a duration; write numbers with their units, as in `300s`, `1.5s`, `10m` or `1h30m`")]
+    #[error(
+        "`{0}` is not a duration; write numbers with their units, as in `300s`, `1.5s`, `10m` or \
+         `1h30m`"
+    )]
     Text(String),
     /// It is zero or less, or shorter than a millisecond.
     #[error("`{0}` is not a positive duration; write one of at least `1ms`")]
@@ -39,7 +42,8 @@ pub enum DurationError {
 const HOUR_MS: i64 = 3_600_000;
 
 impl Duration {
-    /// The longest one: 100 years of 365 days, so that adding a few of them to any instant of this era stays in range.
+    /// The longest one: 100 years of 365 days, so that adding a few of them to any instant of this
+    /// era stays in range.
     pub const MAX: Self = Self(100 * 365 * 24 * HOUR_MS);
 
     /// This many milliseconds; `None` when not positive or longer than [`Self::MAX`].
@@ -75,16 +79,26 @@ impl FromStr for Duration {
         while !rest.is_empty() {
             let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
             let (number, after) = rest.split_at(end);
-            let (unit, unit_ns) = [("ms", 1_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000)]
-                .into_iter()
-                .find(|(unit, _)| after.starts_with(unit))
-                .ok_or_else(wrong)?;
+            let (unit, unit_ns) = [
+                ("ms", 1_000_000),
+                ("h", 3_600_000_000_000),
+                ("m", 60_000_000_000),
+                ("s", 1_000_000_000),
+            ]
+            .into_iter()
+            .find(|(unit, _)| after.starts_with(unit))
+            .ok_or_else(wrong)?;
             let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
             if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
                 return Err(wrong());
             }
-            // More than 15 digits of whole units is out of range whatever the unit; 9 digits of fraction are a nanosecond of a second.
-            let whole: i128 = if whole.len() > 15 { i128::from(u64::MAX) } else { whole.parse().map_err(|_| wrong())? };
+            // More than 15 digits of whole units is out of range whatever the unit; 9 digits of
+            // fraction are a nanosecond of a second.
+            let whole: i128 = if whole.len() > 15 {
+                i128::from(u64::MAX)
+            } else {
+                whole.parse().map_err(|_| wrong())?
+            };
             let digits = fraction.len().min(9);
             let part: i128 = fraction[..digits].parse().map_err(|_| wrong())?;
             ns = ns.saturating_add(whole * unit_ns + part * unit_ns / 10_i128.pow(digits as u32));
@@ -94,7 +108,10 @@ impl FromStr for Duration {
         if ms < 1 {
             return Err(DurationError::NotPositive(text.to_owned()));
         }
-        i64::try_from(ms).ok().and_then(Self::from_ms).ok_or_else(|| DurationError::TooLong(text.to_owned()))
+        i64::try_from(ms)
+            .ok()
+            .and_then(Self::from_ms)
+            .ok_or_else(|| DurationError::TooLong(text.to_owned()))
     }
 }
 
@@ -124,7 +141,10 @@ mod duration_tests {
                 assert_eq!(Ok(duration.as_ms()), expected, "{text:?}");
                 assert_eq!(duration.to_string().parse(), Ok(duration), "{duration} reads back");
             }
-            Err(error) => assert!(expected.is_err_and(|part| error.to_string().contains(part)), "{text:?}: {error}"),
+            Err(error) => assert!(
+                expected.is_err_and(|part| error.to_string().contains(part)),
+                "{text:?}: {error}"
+            ),
         }
     }
 
@@ -152,7 +172,8 @@ mod duration_tests {
 
     #[test]
     fn a_duration_without_unit_or_with_another_is_refused_with_the_forms() {
-        for text in ["", "-", "300", "5 m", "5d", "s", ".5s", "5.s", "1.2.3s", "5m ", "1h30", "٣s"] {
+        for text in ["", "-", "300", "5 m", "5d", "s", ".5s", "5.s", "1.2.3s", "5m ", "1h30", "٣s"]
+        {
             check_duration(text, Err("1h30m"));
         }
     }

@@ -1,5 +1,5 @@
-//! The spool directory of a local job: the protocol between the daemon's `runner::local` and the wrapper, which share
-//! nothing else. Names and the claim only; each side does its own IO.
+//! The spool directory of a local job: the protocol between the daemon's `runner::local` and the
+//! wrapper, which share nothing else. Names and the claim only; each side does its own IO.
 //!
 //! ```text
 //! <job id>/            mode 0700, made by the daemon before it starts the wrapper
@@ -15,19 +15,21 @@
 //! ```
 //!
 //! What always holds, whoever is killed when:
-//! - **At most one start.** Only the one who made `claim` starts the command, and `claim` is never removed before the
-//!   whole directory is gone under its name.
-//! - **A report is whole.** It appears by rename, after the files it names. Nothing is synced to the disk: after a crash
-//!   of the machine a missing or cut report is an unknown outcome, which is what the scheduler must then assume anyway.
-//!   Syncing would cost a trivial job more than everything else together.
-//! - **Alive is what the lock says.** The wrapper holds an exclusive `flock` on `claim` from before the start until it
-//!   ends, and the kernel lets go of it whatever ends it: pids and their start times may repeat, across pid namespaces
-//!   and boots; a lock does not. The pid in the claim is for signals, and is used only while the lock is held.
-//! - **Never started, or unknown.** No claim: it never started, and a daemon that makes the claim itself keeps it so.
-//!   The same for an empty claim that the daemon can lock: the wrapper writes into it after it has the lock and before it
-//!   starts anything, and stops when it finds it locked or written. A wrapper's claim without lock and without report:
-//!   unknown. No directory at all: it never started, unless the machine was started again since it was decided; then
-//!   unknown.
+//! - **At most one start.** Only the one who made `claim` starts the command, and `claim` is never
+//!   removed before the whole directory is gone under its name.
+//! - **A report is whole.** It appears by rename, after the files it names. Nothing is synced to
+//!   the disk: after a crash of the machine a missing or cut report is an unknown outcome, which is
+//!   what the scheduler must then assume anyway. Syncing would cost a trivial job more than
+//!   everything else together.
+//! - **Alive is what the lock says.** The wrapper holds an exclusive `flock` on `claim` from before
+//!   the start until it ends, and the kernel lets go of it whatever ends it: pids and their start
+//!   times may repeat, across pid namespaces and boots; a lock does not. The pid in the claim is
+//!   for signals, and is used only while the lock is held.
+//! - **Never started, or unknown.** No claim: it never started, and a daemon that makes the claim
+//!   itself keeps it so. The same for an empty claim that the daemon can lock: the wrapper writes
+//!   into it after it has the lock and before it starts anything, and stops when it finds it locked
+//!   or written. A wrapper's claim without lock and without report: unknown. No directory at all:
+//!   it never started, unless the machine was started again since it was decided; then unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,24 +48,28 @@ pub const PLAN_REFERENCE: &str = "fetch:plan";
 /// Directory of the declared outputs.
 pub const FILES: &str = "files";
 
-/// The order in which pieces of the two streams were read, as [`order_record`]s one after the other.
+/// The order in which pieces of the two streams were read, as [`order_record`]s one after the
+/// other.
 pub const ORDER: &str = "order";
-/// Largest [`ORDER`]; in which order later pieces came is not known. A third of a million pieces and more.
+/// Largest [`ORDER`]; in which order later pieces came is not known. A third of a million pieces
+/// and more.
 pub const ORDER_LIMIT_BYTES: u64 = 1 << 20;
 
-/// Environment variable of every process of a local job: the absolute path of its spool directory. A wrapper nested in
-/// the job's command finds inputs there and leaves outputs there.
+/// Environment variable of every process of a local job: the absolute path of its spool directory.
+/// A wrapper nested in the job's command finds inputs there and leaves outputs there.
 pub const DIRECTORY_VARIABLE: &str = "PVN_JOB_DIR";
 
-/// A stream appears as a file when its first byte is this old, so that people see it live; a job that is over sooner
-/// carries its small streams inside the report and makes no file. Milliseconds. Source: "first byte at the scheduler
-/// within 250 ms".
+/// A stream appears as a file when its first byte is this old, so that people see it live; a job
+/// that is over sooner carries its small streams inside the report and makes no file. Milliseconds.
+/// Source: "first byte at the scheduler within 250 ms".
 pub const LIVE_AFTER_MS: u64 = 150;
 
-/// Name of the declared output that is shown where people approve. The wrapper masks it; all others are for commands.
+/// Name of the declared output that is shown where people approve. The wrapper masks it; all others
+/// are for commands.
 pub const EXPLANATION: &str = "plan-explanation";
 
-/// Longest name of a declared output, bytes: far below the 255 of a file name, so that a suffix fits.
+/// Longest name of a declared output, bytes: far below the 255 of a file name, so that a suffix
+/// fits.
 pub const OUTPUT_NAME_LIMIT: usize = 128;
 
 /// One of the two streams of a command.
@@ -88,9 +94,10 @@ impl Stream {
     }
 }
 
-/// Appends one record of [`ORDER`]: the next `length` bytes that were read are of this stream. The record is the number
-/// `2 * length + (0 for stdout, 1 for stderr)` in LEB128: seven bits a byte, the lowest first, the highest bit set in all
-/// but the last byte. Lengths are of the stream as it was read, whether or not those bytes are kept.
+/// Appends one record of [`ORDER`]: the next `length` bytes that were read are of this stream. The
+/// record is the number `2 * length + (0 for stdout, 1 for stderr)` in LEB128: seven bits a byte,
+/// the lowest first, the highest bit set in all but the last byte. Lengths are of the stream as it
+/// was read, whether or not those bytes are kept.
 pub fn order_record(stream: Stream, length: u64, to: &mut Vec<u8>) {
     let mut left = u128::from(length) * 2 + stream as u128;
     loop {
@@ -104,7 +111,8 @@ pub fn order_record(stream: Stream, length: u64, to: &mut Vec<u8>) {
     }
 }
 
-/// The pieces that an [`ORDER`] tells of, as far as it makes sense: a file that is being written may end within a record.
+/// The pieces that an [`ORDER`] tells of, as far as it makes sense: a file that is being written
+/// may end within a record.
 pub fn order_pieces(mut bytes: &[u8]) -> impl Iterator<Item = (Stream, u64)> {
     std::iter::from_fn(move || {
         let end = bytes.iter().position(|byte| byte & 0x80 == 0)?;
@@ -114,7 +122,8 @@ pub fn order_pieces(mut bytes: &[u8]) -> impl Iterator<Item = (Stream, u64)> {
             return None;
         }
         bytes = rest;
-        let number = record.iter().rev().fold(0_u128, |number, byte| number << 7 | u128::from(byte & 0x7f));
+        let number =
+            record.iter().rev().fold(0_u128, |number, byte| number << 7 | u128::from(byte & 0x7f));
         let stream = if number & 1 == 0 { Stream::Stdout } else { Stream::Stderr };
         u64::try_from(number >> 1).ok().map(|length| (stream, length))
     })
@@ -135,12 +144,14 @@ pub enum Claim {
     Scheduler,
 }
 
-/// Whether `name` can name a declared output: 1 to [`OUTPUT_NAME_LIMIT`] of `A-Z a-z 0-9 . _ -`, not starting with a dot,
-/// so that it is a plain file name and part of a URL path everywhere.
+/// Whether `name` can name a declared output: 1 to [`OUTPUT_NAME_LIMIT`] of `A-Z a-z 0-9 . _ -`,
+/// not starting with a dot, so that it is a plain file name and part of a URL path everywhere.
 pub fn is_output_name(name: &str) -> bool {
     (1..=OUTPUT_NAME_LIMIT).contains(&name.len())
         && !name.starts_with('.')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
 }
 
 /// Whether `reference` can stand in `--in PATH=REF`: `fetch:NAME`, or a blob id.
@@ -160,7 +171,9 @@ mod tests {
         for name in ["plan", "plan-explanation", "a.b_c", &"x".repeat(OUTPUT_NAME_LIMIT)] {
             assert!(is_output_name(name), "{name:?}");
         }
-        for name in ["", ".", "..", ".x", "a/b", "a b", "ä", "a\0", &"x".repeat(OUTPUT_NAME_LIMIT + 1)] {
+        for name in
+            ["", ".", "..", ".x", "a/b", "a b", "ä", "a\0", &"x".repeat(OUTPUT_NAME_LIMIT + 1)]
+        {
             assert!(!is_output_name(name), "{name:?}");
         }
     }
@@ -178,14 +191,24 @@ mod tests {
 
     #[test]
     fn an_order_reads_back_what_was_written_and_stops_where_it_makes_no_sense() {
-        let pieces = [(Stream::Stdout, 0), (Stream::Stderr, 1), (Stream::Stdout, 63), (Stream::Stderr, 64), (Stream::Stdout, u64::MAX)];
+        let pieces = [
+            (Stream::Stdout, 0),
+            (Stream::Stderr, 1),
+            (Stream::Stdout, 63),
+            (Stream::Stderr, 64),
+            (Stream::Stdout, u64::MAX),
+        ];
         let mut bytes = Vec::new();
         pieces.iter().for_each(|(stream, length)| order_record(*stream, *length, &mut bytes));
         assert_eq!(order_pieces(&bytes).collect::<Vec<_>>(), pieces);
         assert_eq!(order_pieces(&bytes[..bytes.len() - 1]).count(), pieces.len() - 1);
         assert_eq!(order_pieces(&[0xff; 100]).count(), 0);
         assert_eq!(order_pieces(&[[0xff; 20].as_slice(), &[1]].concat()).count(), 0);
-        assert_eq!(order_pieces(b"\x06").collect::<Vec<_>>(), [(Stream::Stdout, 3)], "one byte for a short piece");
+        assert_eq!(
+            order_pieces(b"\x06").collect::<Vec<_>>(),
+            [(Stream::Stdout, 3)],
+            "one byte for a short piece"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The words for how things stand, the same in the engine, the tables, the API, the client and the pages.
+//! The words for how things stand, the same in the engine, the tables, the API, the client and the
+//! pages.
 
 use crate::words::words;
 
@@ -11,7 +12,8 @@ words! {
         Converged = "CONVERGED",
         /// Needs a person, a new release or time; the reason says which.
         Failed = "FAILED",
-        /// Work to do, and a gate other than an approval is closed: a precondition, a window, a limit.
+        /// Work to do, and a gate other than an approval is closed: a precondition, a window, a
+        /// limit.
         WaitingPreconditions = "WAITING_PRECONDITIONS",
         /// Work to do, and people have to say yes.
         WaitingManualApproval = "WAITING_MANUAL_APPROVAL",
@@ -21,7 +23,8 @@ words! {
         Replaced = "REPLACED",
         /// No longer wanted.
         Deleted = "DELETED",
-        /// It stands still: its stored state cannot be used, or a step broke an invariant. A person starts it anew.
+        /// It stands still: its stored state cannot be used, or a step broke an invariant. A person
+        /// starts it anew.
         Broken = "BROKEN",
     }
 }

@@ -1,4 +1,5 @@
-//! Where a job runs: decided together with the job, and kept in its row, so that nobody has to look for it.
+//! Where a job runs: decided together with the job, and kept in its row, so that nobody has to look
+//! for it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +18,8 @@ pub enum JobTarget {
     Fake,
 }
 
-/// A job, and where it runs; `None` in rows of before that was kept, and where no row says it: then everybody is asked who may have it.
+/// A job, and where it runs; `None` in rows of before that was kept, and where no row says it: then
+/// everybody is asked who may have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedJob {
     /// Which job.

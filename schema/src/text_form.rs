@@ -11,7 +11,9 @@ macro_rules! written_as_text {
 
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <String as serde::Deserialize>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                <String as serde::Deserialize>::deserialize(deserializer)?
+                    .parse()
+                    .map_err(serde::de::Error::custom)
             }
         }
     };

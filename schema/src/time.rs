@@ -9,14 +9,16 @@ use schemars::JsonSchema;
 
 use crate::text_form::written_as_text;
 
-/// A span in whole milliseconds, as rows and the wire have it; what is too long for them is the longest that they can say.
+/// A span in whole milliseconds, as rows and the wire have it; what is too long for them is the
+/// longest that they can say.
 pub fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// An instant in UTC, to the millisecond, of the years 0 to 9999: those that RFC 3339 can write, so that each instant reads
-/// back what it wrote. In JSON an RFC 3339 text ending in `Z`; in the database epoch milliseconds. Whatever lies outside
-/// becomes the nearer end, as does an instant whose offset from UTC puts it there (`9999-12-31T23:59:59-01:00`).
+/// An instant in UTC, to the millisecond, of the years 0 to 9999: those that RFC 3339 can write, so
+/// that each instant reads back what it wrote. In JSON an RFC 3339 text ending in `Z`; in the
+/// database epoch milliseconds. Whatever lies outside becomes the nearer end, as does an instant
+/// whose offset from UTC puts it there (`9999-12-31T23:59:59-01:00`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(transparent)]
 pub struct Timestamp(#[schemars(with = "DateTime<Utc>")] i64);
@@ -136,9 +138,15 @@ mod tests {
     #[test]
     fn a_span_moves_an_instant_to_the_end_of_the_range_at_most_and_is_never_negative() {
         let (early, late) = (Timestamp::from_millis(1_000), Timestamp::from_millis(3_500));
-        assert_eq!((late.since(early), early.since(late)), (Duration::from_millis(2_500), Duration::ZERO));
+        assert_eq!(
+            (late.since(early), early.since(late)),
+            (Duration::from_millis(2_500), Duration::ZERO)
+        );
         assert_eq!((early.plus(late.since(early)), late.minus(late.since(early))), (late, early));
-        assert_eq!((early.plus(Duration::MAX), early.minus(Duration::MAX)), (Timestamp::MAX, Timestamp::MIN));
+        assert_eq!(
+            (early.plus(Duration::MAX), early.minus(Duration::MAX)),
+            (Timestamp::MAX, Timestamp::MIN)
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The words of the wire protocol between a wrapper and a scheduler that do not share a disk: paths, headers, bodies, marks
-//! and times (docs/api.md, "Uploads"). Names only; each side does its own IO. A local job needs none of it: see
-//! [`crate::spool`].
+//! The words of the wire protocol between a wrapper and a scheduler that do not share a disk:
+//! paths, headers, bodies, marks and times (docs/api.md, "Uploads"). Names only; each side does its
+//! own IO. A local job needs none of it: see [`crate::spool`].
 //!
-//! Every path is below `{PVN_API_URL}/v1/jobs/{PVN_JOB_ID}` and every request carries `Authorization: Bearer TOKEN`; the
-//! token names job and attempt. Errors are `application/problem+json` (RFC 9457).
+//! Every path is below `{PVN_API_URL}/v1/jobs/{PVN_JOB_ID}` and every request carries
+//! `Authorization: Bearer TOKEN`; the token names job and attempt. Errors are
+//! `application/problem+json` (RFC 9457).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,8 @@ pub const URL_VARIABLE: &str = "PVN_API_URL";
 pub const TOKEN_VARIABLE: &str = "PVN_TOKEN";
 /// Environment variable that names a file with the token, read again when the token is refused.
 pub const TOKEN_FILE_VARIABLE: &str = "PVN_TOKEN_FILE";
-/// Environment variable that names a bundle of certificates (PEM) that alone are trusted to speak for the scheduler.
+/// Environment variable that names a bundle of certificates (PEM) that alone are trusted to speak
+/// for the scheduler.
 pub const CA_VARIABLE: &str = "PVN_CA_FILE";
 /// Environment variable of the job's id.
 pub const JOB_VARIABLE: &str = "PVN_JOB_ID";
@@ -29,12 +31,14 @@ pub const FETCH_MODE_VARIABLE: &str = "PVN_FETCH_MODE";
 /// Environment variable that names the variables whose values are secret, with commas between.
 pub const SECRET_KEYS_VARIABLE: &str = "PVN_SECRET_KEYS";
 
-/// How the names of variables begin whose values are secret and not for the command: it may find them in what it is handed, and
-/// must not show them. A number follows. [`SECRET_KEYS_VARIABLE`] names them too; the wrapper hides them from the command.
+/// How the names of variables begin whose values are secret and not for the command: it may find
+/// them in what it is handed, and must not show them. A number follows. [`SECRET_KEYS_VARIABLE`]
+/// names them too; the wrapper hides them from the command.
 pub const HIDDEN_PREFIX: &str = "PVN_HIDDEN_";
 
-/// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on it, so that a command can
-/// rely on what they say; any other name is the user's, also one that starts with `PVN_`.
+/// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on
+/// it, so that a command can rely on what they say; any other name is the user's, also one that
+/// starts with `PVN_`.
 pub const OURS: [&str; 19] = [
     "PVN_API_URL",
     "PVN_APPLICATION",
@@ -62,27 +66,33 @@ pub fn is_ours(key: &str) -> bool {
     OURS.contains(&key) || key.starts_with(HIDDEN_PREFIX)
 }
 
-/// Environment variable of the time between asking the command to stop and killing it, where the wrapper has no flag that says it.
+/// Environment variable of the time between asking the command to stop and killing it, where the
+/// wrapper has no flag that says it.
 pub const KILL_AFTER_VARIABLE: &str = "PVN_KILL_AFTER";
 
-/// Environment variable of the instant at which the place of a job ends whatever of it is still there: milliseconds since 1970, by the
-/// scheduler's clock. A wrapper that cannot deliver ends before it, so that what it leaves in the log of its container stays.
+/// Environment variable of the instant at which the place of a job ends whatever of it is still
+/// there: milliseconds since 1970, by the scheduler's clock. A wrapper that cannot deliver ends
+/// before it, so that what it leaves in the log of its container stays.
 pub const ENDED_BY_VARIABLE: &str = "PVN_ENDED_BY";
 
 /// Environment variable of the directory where a wrapper keeps what it has not delivered.
 pub const SPOOL_VARIABLE: &str = "PVN_SPOOL_DIR";
 
-/// The names in the value of [`SECRET_KEYS_VARIABLE`]; people who write it by hand put a blank after the comma.
+/// The names in the value of [`SECRET_KEYS_VARIABLE`]; people who write it by hand put a blank
+/// after the comma.
 pub fn secret_keys(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|key| !key.is_empty())
 }
 
-/// Header with the offset of a piece, in bytes of what is stored of the stream; in an answer, the next one wanted.
+/// Header with the offset of a piece, in bytes of what is stored of the stream; in an answer, the
+/// next one wanted.
 pub const OFFSET_HEADER: &str = "Upload-Offset";
-/// Header with the whole length of a file that comes in pieces: `PUT /files/{name}` with offset and length answers 204 with
-/// the next offset wanted until the last piece, then 201. A file of at most [`UPLOAD_LIMIT_BYTES`] comes whole, without both.
+/// Header with the whole length of a file that comes in pieces: `PUT /files/{name}` with offset and
+/// length answers 204 with the next offset wanted until the last piece, then 201. A file of at most
+/// [`UPLOAD_LIMIT_BYTES`] comes whole, without both.
 pub const LENGTH_HEADER: &str = "Upload-Length";
-/// Header of an input: the blob id of what is sent, so that a part of it, or another, is not taken for it.
+/// Header of an input: the blob id of what is sent, so that a part of it, or another, is not taken
+/// for it.
 pub const BLOB_HEADER: &str = "Pvn-Blob-Id";
 /// Header that any answer may carry, with the value `true`: stop the command.
 pub const CANCEL_HEADER: &str = "Pvn-Cancel";
@@ -94,21 +104,24 @@ pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
 /// What the `type` of a scheduler's error is below.
 pub const PROBLEMS_PATH: &str = "/problems/";
 
-/// Largest piece of a stream in one request: 1 MiB, so that a lost connection costs little; the scheduler takes up to 8 MiB.
+/// Largest piece of a stream in one request: 1 MiB, so that a lost connection costs little; the
+/// scheduler takes up to 8 MiB.
 pub const PIECE_LIMIT_BYTES: usize = 1 << 20;
-/// Largest body of an upload that the scheduler takes: 8 MiB. A larger file goes in pieces with offsets.
+/// Largest body of an upload that the scheduler takes: 8 MiB. A larger file goes in pieces with
+/// offsets.
 pub const UPLOAD_LIMIT_BYTES: usize = 8 << 20;
 
 /// How often a wrapper gives a sign of life, milliseconds.
 pub const HEARTBEAT_EVERY_MS: u64 = 5_000;
 
-/// Longest form of a report for the kubelet's termination message, bytes. Source: Kubernetes keeps no more of a message.
+/// Longest form of a report for the kubelet's termination message, bytes. Source: Kubernetes keeps
+/// no more of a message.
 pub const TERMINATION_LIMIT_BYTES: usize = 4096;
 /// The termination log. Source: default `terminationMessagePath` of a container.
 pub const TERMINATION_LOG: &str = "/dev/termination-log";
 
-/// What a line on stderr starts with when it carries the whole report because delivering it failed. See
-/// [`crate::report::line`].
+/// What a line on stderr starts with when it carries the whole report because delivering it failed.
+/// See [`crate::report::line`].
 pub const REPORT_MARK: &str = "pvn-wrapper-report: ";
 /// What the wrapper's own words on stderr start with, line by line.
 pub const WORDS_MARK: &str = "pvn-wrapper: ";

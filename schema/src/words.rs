@@ -1,4 +1,5 @@
-//! Closed sets of words: an enum whose variants are written as one word each, the same in JSON, in tables and on pages.
+//! Closed sets of words: an enum whose variants are written as one word each, the same in JSON, in
+//! tables and on pages.
 
 macro_rules! words {
     ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {

@@ -1,5 +1,6 @@
-//! A daemon with 10,000 instances and 1,000,000 past jobs: how long it takes to start, what it costs to be idle, how
-//! fast lists are, how late a due fetch starts, how soon the end of a job is seen.
+//! A daemon with 10,000 instances and 1,000,000 past jobs: how long it takes to start, what it
+//! costs to be idle, how fast lists are, how late a due fetch starts, how soon the end of a job is
+//! seen.
 //!
 //! `cargo bench -p tests --bench scale [-- IDLE_SECONDS]`
 
@@ -47,7 +48,8 @@ for instance, at in began.items():
         print(at - due[instance])
 "#;
 
-/// How often each instance is fetched while lateness is measured: 10,000 of them are 167 fetches a second.
+/// How often each instance is fetched while lateness is measured: 10,000 of them are 167 fetches a
+/// second.
 const STEADY: Duration = Duration::from_secs(60);
 
 /// Ends of jobs that are looked for.
@@ -69,8 +71,12 @@ fn main() {
     scheduler.stop();
 
     let database = scheduler.data().join("pvn.db");
-    let status =
-        Command::new("python3").args(["-c", HISTORY]).arg(&database).arg(PAST_JOBS.to_string()).status().expect("python3 can be started");
+    let status = Command::new("python3")
+        .args(["-c", HISTORY])
+        .arg(&database)
+        .arg(PAST_JOBS.to_string())
+        .status()
+        .expect("python3 can be started");
     assert!(status.success(), "the past could not be made up");
 
     let start = Instant::now();
@@ -103,12 +109,16 @@ fn main() {
     row("exit of a job to the API that shows it, p99", p99, "ms", "under 300");
 }
 
-/// Has every instance fetched once a minute, and reads from the database when each was due and when its next fetch began.
-/// Milliseconds: median and 99th percentile.
+/// Has every instance fetched once a minute, and reads from the database when each was due and when
+/// its next fetch began. Milliseconds: median and 99th percentile.
 fn late(scheduler: &Scheduler) -> [f64; 2] {
-    let yaml = configs().replace("steadyStatePollInterval: 3600s", &format!("steadyStatePollInterval: {}s", STEADY.as_secs()));
+    let yaml = configs().replace(
+        "steadyStatePollInterval: 3600s",
+        &format!("steadyStatePollInterval: {}s", STEADY.as_secs()),
+    );
     scheduler.apply(&yaml);
-    // What was recompiled is fetched at once; then come rounds over which the jitter spreads all of them.
+    // What was recompiled is fetched at once; then come rounds over which the jitter spreads all of
+    // them.
     std::thread::park_timeout(2 * STEADY);
     let output = Command::new("python3")
         .args(["-c", LATE])
@@ -121,8 +131,8 @@ fn late(scheduler: &Scheduler) -> [f64; 2] {
     percentiles(text.split_whitespace().map(|number| number.parse().expect("a number")).collect())
 }
 
-/// Looks at the newest job of one service on this machine every 20 ms: from its end by the wrapper's clock to the first
-/// answer that shows it. Milliseconds: median and 99th percentile.
+/// Looks at the newest job of one service on this machine every 20 ms: from its end by the
+/// wrapper's clock to the first answer that shows it. Milliseconds: median and 99th percentile.
 fn seen(scheduler: &Scheduler) -> [f64; 2] {
     scheduler.apply(
         "runtime:\n  name: here\n  custom:\n    proxyRuntime: {runtime: local}\n    fetch:\n      \
@@ -135,7 +145,8 @@ fn seen(scheduler: &Scheduler) -> [f64; 2] {
     let mut last = serde_json::Value::Null;
     let mut seen = Vec::new();
     wait::until_within(Duration::from_secs(120), "enough jobs to end", || {
-        let (_, body) = scheduler.get("/v1/jobs?application=small&service=web&status=SUCCEEDED&limit=1")?;
+        let (_, body) =
+            scheduler.get("/v1/jobs?application=small&service=web&status=SUCCEEDED&limit=1")?;
         let now = now();
         let page: serde_json::Value = serde_json::from_str(&body).expect("a page of jobs");
         let job = &page["items"][0];
@@ -151,10 +162,17 @@ fn seen(scheduler: &Scheduler) -> [f64; 2] {
     percentiles(seen)
 }
 
-#[expect(clippy::disallowed_methods, reason = "compared with what the wrapper read from the same clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compared with what the wrapper read from the same clock"
+)]
 fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is after 1970");
-    Timestamp::from_millis(i64::try_from(since.as_millis()).expect("it is before the year 292,000,000"))
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("it is after 1970");
+    Timestamp::from_millis(
+        i64::try_from(since.as_millis()).expect("it is before the year 292,000,000"),
+    )
 }
 
 fn percentiles(mut values: Vec<f64>) -> [f64; 2] {
@@ -167,12 +185,14 @@ fn row(what: &str, value: f64, unit: &str, target: &str) {
     println!("{what:<44}{value:>10.2} {unit:<4} {target}");
 }
 
-/// 100 services in 100 channels on a runtime that answers at once and then has nothing to do for an hour.
+/// 100 services in 100 channels on a runtime that answers at once and then has nothing to do for an
+/// hour.
 fn configs() -> String {
     let task = "taskConfig: {program: {name: nothing, cmd: ['true']}}";
     let mut yaml = format!(
-        "runtime: {{name: nowhere, fake: {{}}}}\n---\nruntime:\n  name: world\n  custom:\n    proxyRuntime: {{runtime: nowhere}}\n    \
-         fetch: {{{task}, steadyStatePollInterval: 3600s}}\n    apply: {{{task}}}\n---\napplication:\n  name: app\n  releaseChannels:\n"
+        "runtime: {{name: nowhere, fake: {{}}}}\n---\nruntime:\n  name: world\n  custom:\n    \
+         proxyRuntime: {{runtime: nowhere}}\n    fetch: {{{task}, steadyStatePollInterval: \
+         3600s}}\n    apply: {{{task}}}\n---\napplication:\n  name: app\n  releaseChannels:\n"
     );
     for channel in 0..CHANNELS {
         yaml += &format!("  - {{name: c{channel}, runtimes: [{{runtime: world}}]}}\n");
@@ -186,7 +206,12 @@ fn configs() -> String {
 /// Instances with this status.
 fn count(scheduler: &Scheduler, status: &str) -> usize {
     let services = scheduler.json(&["services", "list", "--app", "app"]);
-    let channels = services.as_array().expect("a list").iter().filter_map(|service| service["channels"].as_array()).flatten();
+    let channels = services
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|service| service["channels"].as_array())
+        .flatten();
     channels.filter(|channel| channel["status"] == status).count()
 }
 

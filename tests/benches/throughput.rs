@@ -1,9 +1,11 @@
-//! Trivial local jobs a second through the whole path (decide, start under the wrapper, report, commit durably, history
-//! kept), beside bare spawning of the same command on two threads and, where it is installed, HyperQueue's
-//! LocalCluster. All in one run, so that the ratios mean something on a shared machine. Beside the rate stands what a job
-//! costs in time of the processor, which other people's load changes less. The wrapper is the one that is shipped.
+//! Trivial local jobs a second through the whole path (decide, start under the wrapper, report,
+//! commit durably, history kept), beside bare spawning of the same command on two threads and,
+//! where it is installed, HyperQueue's LocalCluster. All in one run, so that the ratios mean
+//! something on a shared machine. Beside the rate stands what a job costs in time of the processor,
+//! which other people's load changes less. The wrapper is the one that is shipped.
 //!
-//! `cargo bench -p tests --bench throughput [-- SECONDS]`; `PVN_WRAPPER=FILE` measures with another wrapper.
+//! `cargo bench -p tests --bench throughput [-- SECONDS]`; `PVN_WRAPPER=FILE` measures with another
+//! wrapper.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -29,7 +31,9 @@ fn main() {
     let mut best = 0.0_f64;
     for slots in SLOTS {
         let (rate, own_ms, children_ms) = whole_path(slots, &wrapper, span);
-        let cost = format!("{own_ms:.2} ms of CPU a job in the daemon, {children_ms:.2} in wrapper and command");
+        let cost = format!(
+            "{own_ms:.2} ms of CPU a job in the daemon, {children_ms:.2} in wrapper and command"
+        );
         println!("{:<44}{rate:>10.0} jobs/s   {cost}", format!("pvn, {slots} slots"));
         best = best.max(rate);
     }
@@ -48,14 +52,19 @@ fn bare(span: Duration) -> f64 {
     let spawn = move || {
         let mut count = 0_u32;
         while start.elapsed() < span {
-            let status = Command::new("true").stdin(Stdio::null()).stdout(Stdio::null()).status().expect("`true` can be started");
+            let status = Command::new("true")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .status()
+                .expect("`true` can be started");
             assert!(status.success());
             count += 1;
         }
         count
     };
     let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(spawn)).collect();
-    let count: u32 = threads.into_iter().map(|thread| thread.join().expect("the thread ends well")).sum();
+    let count: u32 =
+        threads.into_iter().map(|thread| thread.join().expect("the thread ends well")).sum();
     f64::from(count) / start.elapsed().as_secs_f64()
 }
 
@@ -63,12 +72,23 @@ fn bare(span: Duration) -> f64 {
 fn whole_path(slots: &str, wrapper: &Path, span: Duration) -> (f64, f64, f64) {
     let mut scheduler = Scheduler::stopped();
     let wrapper = wrapper.to_str().expect("the path is UTF-8");
-    scheduler
-        .run(&Start { arguments: &["--max-fetches", slots, "--max-fetches-per-runtime", slots, "--wrapper", wrapper], ..Start::default() });
+    scheduler.run(&Start {
+        arguments: &[
+            "--max-fetches",
+            slots,
+            "--max-fetches-per-runtime",
+            slots,
+            "--wrapper",
+            wrapper,
+        ],
+        ..Start::default()
+    });
     let mut yaml = String::from(
-        "runtime:\n  name: trivial\n  custom:\n    proxyRuntime: {runtime: local}\n    fetch:\n      \
-         taskConfig: {program: {name: fetch, entrypoint: ['true']}}\n      pollInterval: 0.001s\n      steadyStatePollInterval: 0.001s\n    \
-         apply:\n      taskConfig: {program: {name: apply, entrypoint: ['true']}}\n---\napplication:\n  name: app\n  releaseChannels:\n",
+        "runtime:\n  name: trivial\n  custom:\n    proxyRuntime: {runtime: local}\n    \
+             fetch:\n      taskConfig: {program: {name: fetch, entrypoint: ['true']}}\n      \
+             pollInterval: 0.001s\n      steadyStatePollInterval: 0.001s\n    apply:\n      \
+             taskConfig: {program: {name: apply, entrypoint: ['true']}}\n---\napplication:\n  \
+             name: app\n  releaseChannels:\n",
     );
     for channel in 0..INSTANCES {
         yaml += &format!("  - {{name: c{channel}, runtimes: [{{runtime: trivial}}]}}\n");
@@ -96,10 +116,20 @@ fn jobs(scheduler: &Scheduler) -> f64 {
 /// The same command through HyperQueue's own client on this machine.
 fn hyperqueue(seconds: u64) -> Result<f64, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peer_hyperqueue.py");
-    let output = Command::new("python3").arg(script).arg(seconds.to_string()).output().map_err(|error| error.to_string())?;
+    let output = Command::new("python3")
+        .arg(script)
+        .arg(seconds.to_string())
+        .output()
+        .map_err(|error| error.to_string())?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(stderr.lines().last().unwrap_or("it failed").to_owned());
     }
-    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().trim().parse().map_err(|_| "it printed no number".to_owned())
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .trim()
+        .parse()
+        .map_err(|_| "it printed no number".to_owned())
 }

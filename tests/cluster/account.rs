@@ -1,5 +1,6 @@
-//! Accounts of schedulers in the cluster, with exactly the rights that are published: the files of `images/kubernetes/rights`
-//! themselves are applied, under names of the account's own. Tests may take rights away from theirs.
+//! Accounts of schedulers in the cluster, with exactly the rights that are published: the files of
+//! `images/kubernetes/rights` themselves are applied, under names of the account's own. Tests may
+//! take rights away from theirs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,24 +28,48 @@ impl Account {
     pub(super) fn new(layout: &Layout, components: &[&str]) -> std::io::Result<Self> {
         let accounts = layout.state().join("accounts");
         std::fs::create_dir_all(&accounts)?;
-        let directory = tempfile::Builder::new().prefix("").tempdir_in(accounts.canonicalize()?)?.keep();
-        let suffix = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_lowercase();
-        let account = Self { kubeconfig: directory.join("kubeconfig"), suffix, admin: layout.admin_kubeconfig() };
+        let directory =
+            tempfile::Builder::new().prefix("").tempdir_in(accounts.canonicalize()?)?.keep();
+        let suffix =
+            directory.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_lowercase();
+        let account = Self {
+            kubeconfig: directory.join("kubeconfig"),
+            suffix,
+            admin: layout.admin_kubeconfig(),
+        };
         let published = published(&directory);
-        let components: Vec<String> = components.iter().map(|name| format!("'{published}/{name}'")).collect();
+        let components: Vec<String> =
+            components.iter().map(|name| format!("'{published}/{name}'")).collect();
         let (namespace, suffix) = (account.namespace(), &account.suffix);
         std::fs::write(
             directory.join("kustomization.yaml"),
             format!(
-                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: {namespace}\nnameSuffix: '-{suffix}'\n\
-                 resources: ['{published}/rights']\ncomponents: [{}]\n",
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: \
+                 {namespace}\nnameSuffix: '-{suffix}'\nresources: \
+                 ['{published}/rights']\ncomponents: [{}]\n",
                 components.join(", ")
             ),
         )?;
         account.admin(&["create", "namespace", &namespace]);
-        account.admin(&["apply", "--server-side", "-k", directory.to_str().expect("its path is plain")]);
-        let token = account.admin(&["create", "token", &account.name("pvn"), "--namespace", &namespace, "--duration", TOKEN_FOR]);
-        std::fs::write(&account.kubeconfig, configs::kubeconfig(layout.state(), "pvn", token.trim()))?;
+        account.admin(&[
+            "apply",
+            "--server-side",
+            "-k",
+            directory.to_str().expect("its path is plain"),
+        ]);
+        let token = account.admin(&[
+            "create",
+            "token",
+            &account.name("pvn"),
+            "--namespace",
+            &namespace,
+            "--duration",
+            TOKEN_FOR,
+        ]);
+        std::fs::write(
+            &account.kubeconfig,
+            configs::kubeconfig(layout.state(), "pvn", token.trim()),
+        )?;
         Ok(account)
     }
 
@@ -65,24 +90,45 @@ impl Account {
 
     /// Binds the role for Jobs to it in one namespace, as the documentation says.
     pub fn bind(&self, namespace: &str) {
-        let (role, account) = (self.name("pvn-jobs"), format!("{}:{}", self.namespace(), self.name("pvn")));
-        self.admin(&["create", "rolebinding", "pvn-jobs", "--clusterrole", &role, "--serviceaccount", &account, "--namespace", namespace]);
+        let (role, account) =
+            (self.name("pvn-jobs"), format!("{}:{}", self.namespace(), self.name("pvn")));
+        self.admin(&[
+            "create",
+            "rolebinding",
+            "pvn-jobs",
+            "--clusterrole",
+            &role,
+            "--serviceaccount",
+            &account,
+            "--namespace",
+            namespace,
+        ]);
         self.wait_until_it_may(true, "create", "jobs.batch", namespace);
     }
 
-    /// Takes one right out of one of its roles for as long as the result is held; `resource` as in `pods/log`.
+    /// Takes one right out of one of its roles for as long as the result is held; `resource` as in
+    /// `pods/log`.
     #[must_use]
     pub fn without(&self, role: &str, verb: &str, resource: &str) -> TakenAway<'_> {
         let text = self.admin(&["get", "clusterrole", &self.name(role), "-o", "json"]);
         let mut changed: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
         let before = changed["rules"].clone();
         for rule in changed["rules"].as_array_mut().expect("a role has rules") {
-            if rule["resources"].as_array().is_some_and(|resources| resources.contains(&resource.into())) {
-                rule["verbs"].as_array_mut().expect("a rule has verbs").retain(|found| found != verb);
+            if rule["resources"]
+                .as_array()
+                .is_some_and(|resources| resources.contains(&resource.into()))
+            {
+                rule["verbs"]
+                    .as_array_mut()
+                    .expect("a rule has verbs")
+                    .retain(|found| found != verb);
             }
         }
         // A rule without verbs is none.
-        changed["rules"].as_array_mut().expect("a role has rules").retain(|rule| rule["verbs"] != serde_json::json!([]));
+        changed["rules"]
+            .as_array_mut()
+            .expect("a role has rules")
+            .retain(|rule| rule["verbs"] != serde_json::json!([]));
         assert_ne!(changed["rules"], before, "{role} does not hold {verb} {resource}");
         self.replace(&changed);
         self.wait_until_it_may(false, verb, resource, "default");
@@ -93,14 +139,17 @@ impl Account {
     /// The cluster's parts learn of roles a moment later.
     pub fn wait_until_it_may(&self, may: bool, verb: &str, resource: &str, namespace: &str) {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        wait::until(&format!("{verb} {resource} to be {}", if may { "permitted" } else { "forbidden" }), || {
-            let output = kubectl(&self.kubeconfig)
-                .args(["auth", "can-i", verb, resource, "--namespace", namespace])
-                .args((!subresource.is_empty()).then(|| format!("--subresource={subresource}")))
-                .output()
-                .expect("kubectl can be started");
-            (output.status.success() == may).then_some(())
-        });
+        wait::until(
+            &format!("{verb} {resource} to be {}", if may { "permitted" } else { "forbidden" }),
+            || {
+                let output = kubectl(&self.kubeconfig)
+                    .args(["auth", "can-i", verb, resource, "--namespace", namespace])
+                    .args((!subresource.is_empty()).then(|| format!("--subresource={subresource}")))
+                    .output()
+                    .expect("kubectl can be started");
+                (output.status.success() == may).then_some(())
+            },
+        );
     }
 
     fn replace(&self, object: &Value) {
@@ -133,17 +182,20 @@ impl Drop for TakenAway<'_> {
 }
 
 impl Cluster {
-    /// An account with exactly the published rights in all namespaces, for all schedulers of this program.
+    /// An account with exactly the published rights in all namespaces, for all schedulers of this
+    /// program.
     pub fn account(&self) -> &Account {
         self.account.get_or_init(|| self.new_account(&["cluster-wide"]))
     }
 
-    /// An account of one's own, with the published rights as these components of `images/kubernetes` change them.
+    /// An account of one's own, with the published rights as these components of
+    /// `images/kubernetes` change them.
     ///
     /// # Panics
     /// When the published files are not accepted.
     pub fn new_account(&self, components: &[&str]) -> Account {
-        let account = Account::new(&self.layout, components).expect("an account can be written down");
+        let account =
+            Account::new(&self.layout, components).expect("an account can be written down");
         if components.contains(&"cluster-wide") {
             account.wait_until_it_may(true, "create", "namespaces", "default");
             account.wait_until_it_may(true, "create", "jobs.batch", "default");
@@ -180,7 +232,12 @@ fn run(command: &mut Command, input: &str) -> String {
 
 /// What it printed, or said when it failed.
 fn try_run(command: &mut Command, input: &str) -> Result<String, String> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("kubectl can be started");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("kubectl can be started");
     let mut stdin = child.stdin.take().expect("it was asked for");
     stdin.write_all(input.as_bytes()).expect("kubectl reads its input");
     drop(stdin);

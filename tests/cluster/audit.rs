@@ -1,5 +1,6 @@
-//! What the API server wrote down of Jobs: how often each was created. A Job of ours is named after the one decision that it is
-//! made for, so that a second creation is a broken promise, whichever test saw it, or none.
+//! What the API server wrote down of Jobs: how often each was created. A Job of ours is named after
+//! the one decision that it is made for, so that a second creation is a broken promise, whichever
+//! test saw it, or none.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,25 +14,34 @@ use super::layout::Layout;
 const CREATED: &str = "created.log";
 /// As much of them as is kept when nobody looks: the creations of some hundred thousand Jobs.
 const CREATED_LIMIT_BYTES: u64 = 32 << 20;
-/// What the name of a namespace begins with in which a test makes Jobs as a person would, under the names of ours: by `create`, which
-/// is not our way.
+/// What the name of a namespace begins with in which a test makes Jobs as a person would, under the
+/// names of ours: by `create`, which is not our way.
 const BY_HAND: &str = "pvn-proxy-runtime-by-hand-";
 /// Length of a job's id, hexadecimal digits; the name of its Job ends with them.
 const ID_DIGITS: usize = 32;
 
-/// The creations of Jobs in an audit log: namespace and name of each, in the order in which they happened.
+/// The creations of Jobs in an audit log: namespace and name of each, in the order in which they
+/// happened.
 pub(super) fn creations(log: &str) -> Vec<(String, String)> {
     // The last line may be in the middle of being written.
-    let events = log.lines().filter(|line| line.contains("\"jobs\"")).filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let events = log
+        .lines()
+        .filter(|line| line.contains("\"jobs\""))
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let created = events.filter(|event| {
         let object = &event["objectRef"];
         // Whatever the verb is: server-side apply creates by `patch`.
-        let is_made = object["resource"] == "jobs" && object["subresource"].is_null() && event["responseStatus"]["code"] == 201;
-        let is_by_hand = event["verb"] == "create" && object["namespace"].as_str().is_some_and(|namespace| namespace.starts_with(BY_HAND));
+        let is_made = object["resource"] == "jobs"
+            && object["subresource"].is_null()
+            && event["responseStatus"]["code"] == 201;
+        let is_by_hand = event["verb"] == "create"
+            && object["namespace"].as_str().is_some_and(|namespace| namespace.starts_with(BY_HAND));
         is_made && !is_by_hand
     });
     let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
-    created.map(|event| (text(&event["objectRef"]["namespace"]), text(&event["objectRef"]["name"]))).collect()
+    created
+        .map(|event| (text(&event["objectRef"]["namespace"]), text(&event["objectRef"]["name"])))
+        .collect()
 }
 
 /// Keeps the creations of a cluster that is about to be cleared away.
@@ -45,7 +55,10 @@ pub(super) fn keep(layout: &Layout) -> io::Result<()> {
     if kept.metadata()?.len() > CREATED_LIMIT_BYTES {
         kept.set_len(0)?;
     }
-    let lines: String = creations(&String::from_utf8_lossy(&log)).iter().map(|(namespace, name)| format!("{namespace} {name}\n")).collect();
+    let lines: String = creations(&String::from_utf8_lossy(&log))
+        .iter()
+        .map(|(namespace, name)| format!("{namespace} {name}\n"))
+        .collect();
     kept.write_all(lines.as_bytes())?;
     // Not twice, when the rest cannot be cleared away the first time.
     fs::remove_file(layout.audit_log())
@@ -63,7 +76,8 @@ pub(super) fn check(layout: &Layout) -> Result<usize, String> {
         Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
     };
     let checked = once_each(&kept);
-    fs::remove_file(&path).map_err(|error| format!("{} cannot be removed: {error}", path.display()))?;
+    fs::remove_file(&path)
+        .map_err(|error| format!("{} cannot be removed: {error}", path.display()))?;
     checked
 }
 
@@ -76,11 +90,15 @@ fn once_each(kept: &str) -> Result<usize, String> {
             jobs.entry(id).or_default().push(line);
         }
     }
-    let twice: Vec<String> = jobs.values().filter(|lines| lines.len() > 1).map(|lines| lines.join("\n  ")).collect();
+    let twice: Vec<String> =
+        jobs.values().filter(|lines| lines.len() > 1).map(|lines| lines.join("\n  ")).collect();
     if twice.is_empty() {
         return Ok(jobs.len());
     }
-    Err(format!("the API server created more than one Job for one decision (namespace, name):\n  {}", twice.join("\n  ")))
+    Err(format!(
+        "the API server created more than one Job for one decision (namespace, name):\n  {}",
+        twice.join("\n  ")
+    ))
 }
 
 #[cfg(test)]
@@ -91,7 +109,9 @@ mod tests {
 
     /// As the API server writes it, less what nobody reads.
     fn event(verb: &str, resource: &str, namespace: &str, name: &str, code: u16) -> String {
-        let reference = format!(r#"{{"resource":"{resource}","namespace":"{namespace}","name":"{name}","apiGroup":"batch"}}"#);
+        let reference = format!(
+            r#"{{"resource":"{resource}","namespace":"{namespace}","name":"{name}","apiGroup":"batch"}}"#
+        );
         format!(
             r#"{{"kind":"Event","stage":"ResponseComplete","verb":"{verb}","objectRef":{reference},"responseStatus":{{"metadata":{{}},"code":{code}}}}}"#
         )

@@ -8,7 +8,8 @@ use std::process::Command;
 use super::layout::{ADDRESS, BRIDGE, FIRST_POD, Layout, NETWORK, SERVER};
 use super::parts::CNI;
 
-/// Users of the API server: file name of the kubeconfig, user, groups. Tokens are made anew for each cluster.
+/// Users of the API server: file name of the kubeconfig, user, groups. Tokens are made anew for
+/// each cluster.
 const USERS: &[(&str, &str, &str)] = &[
     ("admin", "pvn-test-admin", "system:masters"),
     ("controller-manager", "pvn-test-controllers", "system:masters"),
@@ -42,7 +43,10 @@ pub(super) fn write(layout: &Layout) -> io::Result<()> {
 fn openssl(arguments: &[&str]) -> io::Result<String> {
     let output = Command::new("openssl").args(arguments).output()?;
     if !output.status.success() {
-        return Err(io::Error::other(format!("openssl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr))));
+        return Err(io::Error::other(format!(
+            "openssl {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -51,7 +55,8 @@ fn text(path: &Path) -> String {
     path.to_str().expect("the directories of the cluster have plain names").to_owned()
 }
 
-/// The certificate is the one that the API server makes itself, with the authority that signed it behind it.
+/// The certificate is the one that the API server makes itself, with the authority that signed it
+/// behind it.
 pub(super) fn kubeconfig(state: &Path, user: &str, token: &str) -> String {
     format!(
         "apiVersion: v1
@@ -72,8 +77,8 @@ current-context: pvn-test
 }
 
 fn containerd(state: &Path) -> String {
-    // native: works on every file system, and the images are small. restrict_oom_score_adj: without CAP_SYS_RESOURCE the start of
-    // a container fails otherwise.
+    // native: works on every file system, and the images are small. restrict_oom_score_adj: without
+    // CAP_SYS_RESOURCE the start of a container fails otherwise.
     format!(
         r#"version = 2
 root = "{state}/containerd"
@@ -121,8 +126,8 @@ fn cni(state: &Path) -> String {
 
 fn kubelet(layout: &Layout) -> String {
     let state = layout.state().display();
-    // clusterDNS: nobody answers there, and without one every Pod gets an event that warns. The rest lets it run inside a
-    // container, beside swap, on a disk that is nearly full.
+    // clusterDNS: nobody answers there, and without one every Pod gets an event that warns. The
+    // rest lets it run inside a container, beside swap, on a disk that is nearly full.
     format!(
         "apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration

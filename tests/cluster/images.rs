@@ -1,5 +1,6 @@
-//! Images, made here, as nothing can be pulled: a shell with the usual tools (Debian's static busybox) and files of one's own.
-//! Written as a tar of an OCI image layout, which `ctr images import` reads.
+//! Images, made here, as nothing can be pulled: a shell with the usual tools (Debian's static
+//! busybox) and files of one's own. Written as a tar of an OCI image layout, which `ctr images
+//! import` reads.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -27,14 +28,19 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image with nothing in it. A name without a registry that exists, so that nobody tries to pull it.
+    /// An image with nothing in it. A name without a registry that exists, so that nobody tries to
+    /// pull it.
     pub fn empty(name: &str) -> Self {
         Self { name: name.to_owned(), files: Vec::new(), applets: false, entrypoint: Vec::new() }
     }
 
     /// An image with busybox under all its names.
     pub fn with_tools(name: &str) -> Self {
-        Self { applets: true, files: vec![("bin/busybox".to_owned(), BUSYBOX.into())], ..Self::empty(name) }
+        Self {
+            applets: true,
+            files: vec![("bin/busybox".to_owned(), BUSYBOX.into())],
+            ..Self::empty(name)
+        }
     }
 
     /// With a file of this machine, executable, at a path without a leading slash.
@@ -52,9 +58,14 @@ impl Image {
     pub fn program(self, path: &str, from: &Path) -> Self {
         let output = Command::new("ldd").arg(from).output().expect("ldd can be started");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // `libc.so.6 => /lib/…/libc.so.6 (0x…)`, and the loader as `/lib64/ld-….so.2 (0x…)`; of a static program nothing.
-        let libraries = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
-        libraries.fold(self.file(path, from), |image, library| image.file(library.trim_start_matches('/'), Path::new(library)))
+        // `libc.so.6 => /lib/…/libc.so.6 (0x…)`, and the loader as `/lib64/ld-….so.2 (0x…)`; of a
+        // static program nothing.
+        let libraries = text
+            .lines()
+            .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+        libraries.fold(self.file(path, from), |image, library| {
+            image.file(library.trim_start_matches('/'), Path::new(library))
+        })
     }
 
     /// With what it runs when nothing else is said.
@@ -70,7 +81,9 @@ impl Image {
 
     /// Gives it to containerd.
     pub(super) fn import(&self, layout: &Layout) -> Result<(), String> {
-        let archive = self.archive().map_err(|error| format!("image {} cannot be made: {error}", self.name))?;
+        let archive = self
+            .archive()
+            .map_err(|error| format!("image {} cannot be made: {error}", self.name))?;
         let mut child = Command::new("ctr")
             .arg("--address")
             .arg(layout.containerd_socket())
@@ -84,11 +97,17 @@ impl Image {
         // A reader that refuses says why on stderr.
         let _refused = io::Write::write_all(&mut input, &archive);
         drop(input);
-        let output = child.wait_with_output().map_err(|error| format!("ctr cannot be waited for: {error}"))?;
+        let output = child
+            .wait_with_output()
+            .map_err(|error| format!("ctr cannot be waited for: {error}"))?;
         if output.status.success() {
             Ok(())
         } else {
-            Err(format!("image {} is refused: {}", self.name, String::from_utf8_lossy(&output.stderr)))
+            Err(format!(
+                "image {} is refused: {}",
+                self.name,
+                String::from_utf8_lossy(&output.stderr)
+            ))
         }
     }
 
@@ -111,7 +130,12 @@ impl Image {
         add(&mut archive, "oci-layout", 0o644, br#"{"imageLayoutVersion": "1.0.0"}"#)?;
         add(&mut archive, "index.json", 0o644, &index)?;
         for blob in [&layer, &config, &manifest] {
-            add(&mut archive, &format!("blobs/sha256/{}", digest(blob).trim_start_matches("sha256:")), 0o644, blob)?;
+            add(
+                &mut archive,
+                &format!("blobs/sha256/{}", digest(blob).trim_start_matches("sha256:")),
+                0o644,
+                blob,
+            )?;
         }
         archive.into_inner()
     }
@@ -122,7 +146,12 @@ impl Image {
             let mut header = header(tar::EntryType::Directory, mode, 0);
             layer.append_data(&mut header, path, io::empty())?;
         }
-        add(&mut layer, "etc/passwd", 0o644, b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")?;
+        add(
+            &mut layer,
+            "etc/passwd",
+            0o644,
+            b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
+        )?;
         for (path, from) in &self.files {
             let mut bytes = Vec::new();
             std::fs::File::open(from)?.read_to_end(&mut bytes)?;

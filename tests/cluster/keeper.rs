@@ -1,5 +1,6 @@
-//! The keeper: one process that starts the parts in order, watches over them, and ends everything when nobody uses the cluster
-//! any more, when it is asked to, or when a part dies. The parts end with it, however it ends.
+//! The keeper: one process that starts the parts in order, watches over them, and ends everything
+//! when nobody uses the cluster any more, when it is asked to, or when a part dies. The parts end
+//! with it, however it ends.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -42,13 +43,15 @@ pub fn keep() -> Result<(), String> {
         .map_err(|error| format!("signals cannot be received: {error}"))?;
 
     let layout = Layout::default();
-    let lock = layout.lock_file(layout::KEEPER).map_err(failed("the keeper's lock cannot be opened"))?;
+    let lock =
+        layout.lock_file(layout::KEEPER).map_err(failed("the keeper's lock cannot be opened"))?;
     // Whoever only looked lets go of it at once.
     lock.lock().map_err(failed("the keeper's lock cannot be taken"))?;
     sweep::sweep(&layout)?;
     sweep::check_free()?;
     fs::create_dir_all(layout.state()).map_err(failed("its directory cannot be made"))?;
-    fs::write(layout.pid(), std::process::id().to_string()).map_err(failed("its directory cannot be written"))?;
+    fs::write(layout.pid(), std::process::id().to_string())
+        .map_err(failed("its directory cannot be written"))?;
 
     let mut keeper = Keeper { layout, children: Vec::new(), down: Vec::new() };
     let kept = keeper.start().and_then(|()| keeper.watch(&asked));
@@ -78,7 +81,8 @@ impl Keeper {
     fn start(&mut self) -> Result<(), String> {
         let runtime = runtime()?;
         sweep::make_bridge()?;
-        configs::write(&self.layout).map_err(|error| format!("its settings cannot be written: {error}"))?;
+        configs::write(&self.layout)
+            .map_err(|error| format!("its settings cannot be written: {error}"))?;
         self.spawn_etcd()?;
         self.spawn_containerd()?;
         self.spawn_apiserver()?;
@@ -96,7 +100,10 @@ impl Keeper {
 
     /// Returns when the cluster is to end.
     fn watch(&mut self, asked: &SignalFd) -> Result<(), String> {
-        let users = self.layout.lock_file(layout::USERS).map_err(|error| format!("the lock of its users cannot be opened: {error}"))?;
+        let users = self
+            .layout
+            .lock_file(layout::USERS)
+            .map_err(|error| format!("the lock of its users cannot be opened: {error}"))?;
         let runtime = runtime()?;
         let mut unused_since = Instant::now();
         loop {
@@ -108,11 +115,14 @@ impl Keeper {
             if self.layout.cache().join(layout::STAYS).exists() || users.try_lock().is_err() {
                 unused_since = Instant::now();
             } else if unused_since.elapsed() > IDLE {
-                // Held on to until this process ends: who comes now waits until everything is cleared away.
+                // Held on to until this process ends: who comes now waits until everything is
+                // cleared away.
                 std::mem::forget(users);
                 return Ok(());
             } else {
-                users.unlock().map_err(|error| format!("the lock of its users cannot be let go: {error}"))?;
+                users
+                    .unlock()
+                    .map_err(|error| format!("the lock of its users cannot be let go: {error}"))?;
             }
             std::thread::park_timeout(LOOK);
         }
@@ -121,13 +131,16 @@ impl Keeper {
     /// Stops the parts that tests want stopped, and starts those again that they do not.
     fn mind_outages(&mut self, runtime: &tokio::runtime::Runtime) -> Result<(), String> {
         for part in Part::ALL {
-            let is_to_stop = part.is_to_stop(&self.layout).map_err(failed("the lock of a part cannot be looked at"))?;
+            let is_to_stop = part
+                .is_to_stop(&self.layout)
+                .map_err(failed("the lock of a part cannot be looked at"))?;
             match self.down.iter().position(|down| down.part == part) {
                 None if is_to_stop => {
                     self.kill(part.name())?;
                     self.down.push(Down { part, is_back: false, first_heard: None });
                     // Tells the test.
-                    fs::write(self.layout.down(part.name()), "").map_err(failed("its directory cannot be written"))?;
+                    fs::write(self.layout.down(part.name()), "")
+                        .map_err(failed("its directory cannot be written"))?;
                 }
                 Some(at) if !self.down[at].is_back && !is_to_stop => {
                     self.down[at].is_back = true;
@@ -137,11 +150,14 @@ impl Keeper {
                     }
                 }
                 Some(at) if self.down[at].is_back => {
-                    let Some(heard) = runtime.block_on(sign_of_life(&self.layout)) else { continue };
+                    let Some(heard) = runtime.block_on(sign_of_life(&self.layout)) else {
+                        continue;
+                    };
                     let first = self.down[at].first_heard.get_or_insert_with(|| heard.clone());
                     if *first != heard {
                         self.down.swap_remove(at);
-                        fs::remove_file(self.layout.down(part.name())).map_err(failed("its directory cannot be written"))?;
+                        fs::remove_file(self.layout.down(part.name()))
+                            .map_err(failed("its directory cannot be written"))?;
                     }
                 }
                 _ => {}
@@ -152,8 +168,16 @@ impl Keeper {
 
     /// As a machine does that loses power: the part has no say.
     fn kill(&mut self, name: &str) -> Result<(), String> {
-        let (_, child) = self.children.iter_mut().find(|(child, _)| *child == name).ok_or_else(|| format!("there is no {name}"))?;
-        child.kill().and_then(|()| child.wait()).map(drop).map_err(failed("a part cannot be killed"))
+        let (_, child) = self
+            .children
+            .iter_mut()
+            .find(|(child, _)| *child == name)
+            .ok_or_else(|| format!("there is no {name}"))?;
+        child
+            .kill()
+            .and_then(|()| child.wait())
+            .map(drop)
+            .map_err(failed("a part cannot be killed"))
     }
 
     fn check_alive(&mut self) -> Result<(), String> {
@@ -168,7 +192,11 @@ impl Keeper {
         Ok(())
     }
 
-    fn wait<T>(&mut self, part: &str, mut ask: impl FnMut(&Layout) -> Option<T>) -> Result<T, String> {
+    fn wait<T>(
+        &mut self,
+        part: &str,
+        mut ask: impl FnMut(&Layout) -> Option<T>,
+    ) -> Result<T, String> {
         let start = Instant::now();
         loop {
             self.check_alive()?;
@@ -176,7 +204,11 @@ impl Keeper {
                 return Ok(answer);
             }
             if start.elapsed() > READY_WITHIN {
-                return Err(format!("{part} is not ready after {} s:\n{}", READY_WITHIN.as_secs(), self.layout.read_log(part)));
+                return Err(format!(
+                    "{part} is not ready after {} s:\n{}",
+                    READY_WITHIN.as_secs(),
+                    self.layout.read_log(part)
+                ));
             }
             std::thread::park_timeout(READY_LOOK);
         }
@@ -199,7 +231,12 @@ impl Keeper {
         }
     }
 
-    fn spawn(&mut self, name: &'static str, program: &Path, arguments: &[String]) -> Result<(), String> {
+    fn spawn(
+        &mut self,
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{name} cannot be started: {error}");
         let log = self.layout.log(name).map_err(failed)?;
         let output = |file: &File| file.try_clone().map(Stdio::from);
@@ -297,7 +334,11 @@ impl Keeper {
         )?;
         self.built(
             "kube-scheduler",
-            &flags(&[("kubeconfig", &format!("{state}/scheduler.kubeconfig")), ("leader-elect", "false"), ("secure-port", "0")]),
+            &flags(&[
+                ("kubeconfig", &format!("{state}/scheduler.kubeconfig")),
+                ("leader-elect", "false"),
+                ("secure-port", "0"),
+            ]),
         )
     }
 
@@ -318,7 +359,10 @@ impl Keeper {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())
 }
 
 fn flags(pairs: &[(&str, &str)]) -> Vec<String> {
@@ -327,13 +371,19 @@ fn flags(pairs: &[(&str, &str)]) -> Vec<String> {
 
 async fn client(layout: &Layout) -> Option<kube::Client> {
     let kubeconfig = kube::config::Kubeconfig::read_from(layout.admin_kubeconfig()).ok()?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
+    let config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
     kube::Client::try_from(config).ok()
 }
 
 async fn answers(layout: &Layout) -> bool {
     let Some(client) = client(layout).await else { return false };
-    let Ok(nodes) = tokio::time::timeout(READY_WITHIN, Api::<Node>::all(client).list(&Default::default())).await else { return false };
+    let Ok(nodes) =
+        tokio::time::timeout(READY_WITHIN, Api::<Node>::all(client).list(&Default::default()))
+            .await
+    else {
+        return false;
+    };
     nodes.is_ok()
 }
 
@@ -342,13 +392,15 @@ async fn can_run_pods(layout: &Layout) -> bool {
     let Some(client) = client(layout).await else { return false };
     let node = Api::<Node>::all(client.clone()).get(NODE).await;
     let conditions = node.ok().and_then(|node| node.status?.conditions).unwrap_or_default();
-    let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let ready =
+        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     ready && Api::<ServiceAccount>::namespaced(client, "default").get("default").await.is_ok()
 }
 
 /// When the kubelet was heard of last, if Pods can run.
 async fn sign_of_life(layout: &Layout) -> Option<String> {
-    let lease = Api::<Lease>::namespaced(client(layout).await?, "kube-node-lease").get(NODE).await.ok()?;
+    let lease =
+        Api::<Lease>::namespaced(client(layout).await?, "kube-node-lease").get(NODE).await.ok()?;
     let renewed = lease.spec?.renew_time?;
     can_run_pods(layout).await.then(|| renewed.0.to_string())
 }

@@ -1,25 +1,26 @@
-//! Where everything of the cluster is: directories, addresses, names, versions. All of it is its own.
+//! Where everything of the cluster is: directories, addresses, names, versions. All of it is its
+//! own.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Version of Kubernetes. The newest minor version that a machine with control groups v1 and containerd 1.6 may run: from
-/// 1.35 on the kubelet refuses the former by default.
+/// Version of Kubernetes. The newest minor version that a machine with control groups v1 and
+/// containerd 1.6 may run: from 1.35 on the kubelet refuses the former by default.
 pub(super) const KUBERNETES: &str = "v1.34.4";
 
 /// The bridge's name. No other program makes one that is called so.
 pub(super) const BRIDGE: &str = "pvntest0";
-/// The bridge's own hardware address. Fixed, as it would otherwise be the lowest of its ports', change as Pods come and go, and
-/// leave running Pods talking to nobody.
+/// The bridge's own hardware address. Fixed, as it would otherwise be the lowest of its ports',
+/// change as Pods come and go, and leave running Pods talking to nobody.
 pub(super) const BRIDGE_HARDWARE_ADDRESS: &str = "02:70:76:6e:00:01";
 
 /// Address of the bridge, and so of everything that Pods can reach on this machine.
 pub const ADDRESS: &str = "10.217.0.1";
 /// All addresses of the cluster.
 pub(super) const NETWORK: &str = "10.217.0.0/16";
-/// Addresses of Services. The first one is the Service `kubernetes`, and is the bridge's: Pods reach the API server there without
-/// anybody who would translate addresses.
+/// Addresses of Services. The first one is the Service `kubernetes`, and is the bridge's: Pods
+/// reach the API server there without anybody who would translate addresses.
 pub(super) const SERVICES: &str = "10.217.0.0/24";
 /// First address of Pods.
 pub(super) const FIRST_POD: &str = "10.217.1.1";
@@ -49,7 +50,8 @@ pub(super) const HOLDERS: &str = "turns";
 /// File that says that the cluster stays although nobody uses it.
 pub(super) const STAYS: &str = "stays";
 
-/// The directories. `state` is gone when no cluster runs; `cache` stays, with locks and the last run's logs.
+/// The directories. `state` is gone when no cluster runs; `cache` stays, with locks and the last
+/// run's logs.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     state: PathBuf,
@@ -58,15 +60,20 @@ pub(super) struct Layout {
 
 impl Default for Layout {
     fn default() -> Self {
-        // Short, because paths of sockets have at most 107 bytes; on a disk, because images are unpacked there.
+        // Short, because paths of sockets have at most 107 bytes; on a disk, because images are
+        // unpacked there.
         Self { state: "/var/tmp/pvn-test-cluster".into(), cache: ci_cache().join("cluster") }
     }
 }
 
 /// Where the check script keeps what it built.
 fn ci_cache() -> PathBuf {
-    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-    cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache"))).unwrap_or_else(|| "/var/cache".into()).join("pvn-ci")
+    let cache =
+        std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    cache
+        .or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")))
+        .unwrap_or_else(|| "/var/cache".into())
+        .join("pvn-ci")
 }
 
 /// The parts of Kubernetes that `tests/cluster/build` built.
@@ -117,7 +124,12 @@ impl Layout {
     }
 
     pub(super) fn lock_file(&self, name: &str) -> io::Result<File> {
-        File::options().create(true).truncate(false).read(true).write(true).open(self.cache.join(name))
+        File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(self.cache.join(name))
     }
 
     /// Whether a keeper lives.

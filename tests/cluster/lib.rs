@@ -1,17 +1,21 @@
-//! A real Kubernetes cluster of one node on this machine: Kubernetes' own API server, controllers, scheduler and kubelet, with
-//! etcd, containerd and runc from Debian. Used by the end-to-end tests, and by people through `tests/cluster/up` and `down`.
+//! A real Kubernetes cluster of one node on this machine: Kubernetes' own API server, controllers,
+//! scheduler and kubelet, with etcd, containerd and runc from Debian. Used by the end-to-end tests,
+//! and by people through `tests/cluster/up` and `down`.
 //!
 //! ```text
 //! test program ──shared lock on `users`──▶ `pvn-test-cluster keep` ──▶ etcd, kube-apiserver, containerd, kubelet, …
 //! ```
 //!
 //! What always holds:
-//! - One cluster for all test programs of this machine: whoever needs it first starts the keeper, the next ones find it. Each
-//!   test has a namespace of its own, and a turn: tests share the cluster, but one that stops a part of it has it alone.
-//! - The keeper ends the cluster when nobody has used it for a while, or when it is told to, and nothing is left: no process,
-//!   mount, bridge, cgroup or file, logs excepted. After a keeper that was killed the next one, or `down`, removes the rest.
-//! - Nothing of it touches what the machine runs itself: directories, sockets, bridge and addresses are its own. Everything
-//!   listens on the bridge's address, where nobody else does, so that no port is ever guessed.
+//! - One cluster for all test programs of this machine: whoever needs it first starts the keeper,
+//!   the next ones find it. Each test has a namespace of its own, and a turn: tests share the
+//!   cluster, but one that stops a part of it has it alone.
+//! - The keeper ends the cluster when nobody has used it for a while, or when it is told to, and
+//!   nothing is left: no process, mount, bridge, cgroup or file, logs excepted. After a keeper that
+//!   was killed the next one, or `down`, removes the rest.
+//! - Nothing of it touches what the machine runs itself: directories, sockets, bridge and addresses
+//!   are its own. Everything listens on the bridge's address, where nobody else does, so that no
+//!   port is ever guessed.
 
 mod account;
 mod audit;
@@ -96,12 +100,13 @@ impl Alone {
 }
 
 impl Cluster {
-    /// The cluster for the test of this name, beside others, started when it does not run; the turn lasts as long as what is
-    /// returned, so that one test asks once. `None`, said and counted, where the machine has no cluster.
+    /// The cluster for the test of this name, beside others, started when it does not run; the turn
+    /// lasts as long as what is returned, so that one test asks once. `None`, said and counted,
+    /// where the machine has no cluster.
     ///
     /// # Panics
-    /// When it does not start, when another test has it alone for too long, or when `PVN_REQUIRE_CLUSTER` is set and the machine
-    /// has none.
+    /// When it does not start, when another test has it alone for too long, or when
+    /// `PVN_REQUIRE_CLUSTER` is set and the machine has none.
     pub fn get(test: &str) -> Option<Shared> {
         Self::turn(test, Kind::Shared)
     }
@@ -130,7 +135,10 @@ impl Cluster {
         match found {
             Ok(cluster) => Some(cluster),
             Err(missing) => {
-                assert!(std::env::var_os("PVN_REQUIRE_CLUSTER").is_none(), "{test} needs a cluster: {missing}");
+                assert!(
+                    std::env::var_os("PVN_REQUIRE_CLUSTER").is_none(),
+                    "{test} needs a cluster: {missing}"
+                );
                 skip::skipped(test, &format!("no cluster: {missing}"));
                 None
             }
@@ -150,14 +158,19 @@ impl Cluster {
     fn start(keeper: &Path, stay: bool) -> Result<Self, String> {
         let layout = Layout::default();
         std::fs::create_dir_all(layout.cache()).map_err(failed("the cache cannot be made"))?;
-        let used = layout.lock_file(layout::USERS).map_err(failed("the lock of its users cannot be opened"))?;
+        let used = layout
+            .lock_file(layout::USERS)
+            .map_err(failed("the lock of its users cannot be opened"))?;
         // Waits while a keeper clears away.
         used.lock_shared().map_err(failed("the lock of its users cannot be taken"))?;
-        let starting = layout.lock_file(layout::STARTING).map_err(failed("the lock of starters cannot be opened"))?;
+        let starting = layout
+            .lock_file(layout::STARTING)
+            .map_err(failed("the lock of starters cannot be opened"))?;
         starting.lock().map_err(failed("the lock of starters cannot be taken"))?;
         let cluster = Self { layout, account: OnceLock::new(), _used: used };
         if stay {
-            std::fs::write(cluster.layout.cache().join(layout::STAYS), "").map_err(failed("the cluster cannot be told to stay"))?;
+            std::fs::write(cluster.layout.cache().join(layout::STAYS), "")
+                .map_err(failed("the cluster cannot be told to stay"))?;
         }
         if !cluster.layout.is_kept().map_err(failed("the keeper's lock cannot be looked at"))? {
             cluster.spawn_keeper(keeper)?;
@@ -168,8 +181,13 @@ impl Cluster {
     fn spawn_keeper(&self, keeper: &Path) -> Result<(), String> {
         // Of a keeper that was killed.
         let _gone_or_never_there = std::fs::remove_file(self.layout.ready());
-        let log = self.layout.log("keeper").map_err(|error| format!("the keeper's log cannot be written: {error}"))?;
-        let shared = log.try_clone().map_err(|error| format!("the keeper's log cannot be shared: {error}"))?;
+        let log = self
+            .layout
+            .log("keeper")
+            .map_err(|error| format!("the keeper's log cannot be written: {error}"))?;
+        let shared = log
+            .try_clone()
+            .map_err(|error| format!("the keeper's log cannot be shared: {error}"))?;
         let mut keeper = Command::new("setsid")
             .arg(keeper)
             .arg("keep")
@@ -188,7 +206,9 @@ impl Cluster {
             ended.map(drop)
         });
         match ended {
-            Some(status) => Err(format!("its keeper ended with {status}:\n{}", self.layout.read_log("keeper"))),
+            Some(status) => {
+                Err(format!("its keeper ended with {status}:\n{}", self.layout.read_log("keeper")))
+            }
             None => Ok(()),
         }
     }
@@ -203,8 +223,11 @@ impl Cluster {
     /// # Panics
     /// When the kubeconfig cannot be used.
     pub async fn client(&self) -> kube::Client {
-        let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).expect("the keeper wrote a kubeconfig");
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.expect("the kubeconfig is whole");
+        let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig())
+            .expect("the keeper wrote a kubeconfig");
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default())
+            .await
+            .expect("the kubeconfig is whole");
         kube::Client::try_from(config).expect("a client can be made")
     }
 
@@ -216,8 +239,8 @@ impl Cluster {
         image.import(&self.layout).unwrap_or_else(|why| panic!("{why}"));
     }
 
-    /// What the API server wrote down: every request that was not from a part of Kubernetes itself, oldest first, as
-    /// `audit.k8s.io/v1` events.
+    /// What the API server wrote down: every request that was not from a part of Kubernetes itself,
+    /// oldest first, as `audit.k8s.io/v1` events.
     ///
     /// # Panics
     /// When there is no audit log.
@@ -226,22 +249,27 @@ impl Cluster {
         self.audit_text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// How often each Job of a namespace was created, by name, as the audit log says. More than once is a broken promise.
+    /// How often each Job of a namespace was created, by name, as the audit log says. More than
+    /// once is a broken promise.
     pub fn creations(&self, namespace: &str) -> std::collections::BTreeMap<String, usize> {
         let mut creations = std::collections::BTreeMap::new();
-        for (_, name) in audit::creations(&self.audit_text()).into_iter().filter(|(created_in, _)| created_in == namespace) {
+        for (_, name) in audit::creations(&self.audit_text())
+            .into_iter()
+            .filter(|(created_in, _)| created_in == namespace)
+        {
             *creations.entry(name).or_default() += 1;
         }
         creations
     }
 
     fn audit_text(&self) -> String {
-        std::fs::read_to_string(self.layout.audit_log()).expect("the API server writes an audit log")
+        std::fs::read_to_string(self.layout.audit_log())
+            .expect("the API server writes an audit log")
     }
 }
 
-/// Ends the cluster, if one runs, and removes what an earlier one left. Looks at all that ran since the last end: how many jobs of
-/// ours the API server created a Job for.
+/// Ends the cluster, if one runs, and removes what an earlier one left. Looks at all that ran since
+/// the last end: how many jobs of ours the API server created a Job for.
 ///
 /// # Errors
 /// What could not be removed, or the jobs for which it created more than one.
@@ -261,7 +289,9 @@ pub fn end() -> Result<usize, String> {
         if !status.success() {
             return Err(format!("its keeper (pid {}) cannot be asked to end", pid.trim()));
         }
-        wait::until_within(END_PATIENCE, "the cluster to end", || (!layout.is_kept().expect("the lock can be looked at")).then_some(()));
+        wait::until_within(END_PATIENCE, "the cluster to end", || {
+            (!layout.is_kept().expect("the lock can be looked at")).then_some(())
+        });
     }
     sweep::sweep(&layout)?;
     audit::check(&layout)

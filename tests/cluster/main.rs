@@ -1,4 +1,5 @@
-//! `pvn-test-cluster up|down|keep`: the cluster of the tests, for people and for the tests themselves.
+//! `pvn-test-cluster up|down|keep`: the cluster of the tests, for people and for the tests
+//! themselves.
 
 use std::process::ExitCode;
 

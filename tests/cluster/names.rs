@@ -87,7 +87,8 @@ mod tests {
         let asked = question(name, kind);
         let told = reply(&asked, "web.ns.svc.cluster.local", Ipv4Addr::new(10, 217, 0, 9)).unwrap();
         assert_eq!((&told[..2], told[2]), (&asked[..2], 0x85));
-        let address = (told.len() > asked.len()).then(|| told[told.len() - 4..].try_into().unwrap());
+        let address =
+            (told.len() > asked.len()).then(|| told[told.len() - 4..].try_into().unwrap());
         assert_eq!((told[3], told[7], address), expected, "{name} {kind}");
     }
 
@@ -103,7 +104,11 @@ mod tests {
     fn half_a_question_has_no_answer() {
         let whole = question("web.ns.svc.cluster.local", A);
         for length in 0..whole.len() {
-            assert_eq!(reply(&whole[..length], "web.ns.svc.cluster.local", Ipv4Addr::LOCALHOST), None, "{length}");
+            assert_eq!(
+                reply(&whole[..length], "web.ns.svc.cluster.local", Ipv4Addr::LOCALHOST),
+                None,
+                "{length}"
+            );
         }
     }
 }

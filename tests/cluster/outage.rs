@@ -1,5 +1,6 @@
-//! Stopping one part of the cluster for a while. A test asks by holding a lock, and the keeper, whose child the part is, kills it
-//! and starts it again when the lock is free: at the latest when the test's process has ended, however it ended.
+//! Stopping one part of the cluster for a while. A test asks by holding a lock, and the keeper,
+//! whose child the part is, kills it and starts it again when the lock is free: at the latest when
+//! the test's process has ended, however it ended.
 
 use std::fs::{self, File};
 use std::io;
@@ -61,13 +62,15 @@ pub struct Outage<'a> {
 
 impl<'a> Outage<'a> {
     pub(super) fn begin(alone: &'a Alone, part: Part) -> Result<Self, String> {
-        let asked = part.lock(&alone.layout).map_err(failed("the lock of a part cannot be opened"))?;
+        let asked =
+            part.lock(&alone.layout).map_err(failed("the lock of a part cannot be opened"))?;
         asked.lock().map_err(failed("the lock of a part cannot be taken"))?;
         let mut outage = Self { part, alone, since: Instant::now(), asked: Some(asked) };
         let down = alone.layout.down(part.name());
         if !outage.becomes(DOWN_WITHIN, || down.exists()) {
             return Err(format!(
-                "the keeper does not stop the {}; if another checkout started it, end it with tests/cluster/down",
+                "the keeper does not stop the {}; if another checkout started it, end it with \
+                 tests/cluster/down",
                 part.name()
             ));
         }
@@ -77,7 +80,8 @@ impl<'a> Outage<'a> {
 
     /// Waits until it has lasted this long.
     pub fn lasts(&self, time: Duration) {
-        while let Some(left) = time.checked_sub(self.since.elapsed()).filter(|left| !left.is_zero()) {
+        while let Some(left) = time.checked_sub(self.since.elapsed()).filter(|left| !left.is_zero())
+        {
             std::thread::park_timeout(left);
         }
     }

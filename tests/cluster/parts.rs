@@ -32,7 +32,12 @@ const SYSTEM: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Path of a program of the machine.
 pub(super) fn program(name: &str) -> Option<PathBuf> {
-    skip::tool(name).or_else(|| SYSTEM.iter().map(|directory| PathBuf::from(directory).join(name)).find(|path| path.is_file()))
+    skip::tool(name).or_else(|| {
+        SYSTEM
+            .iter()
+            .map(|directory| PathBuf::from(directory).join(name))
+            .find(|path| path.is_file())
+    })
 }
 
 /// The one that was built with the rest, else the machine's own.
@@ -49,7 +54,11 @@ pub(super) fn find() -> Result<(), String> {
     if !nix::unistd::geteuid().is_root() {
         return Err("only root can make namespaces and bridges for it".to_owned());
     }
-    let mut packages: Vec<&str> = PACKAGED.iter().filter(|(name, _)| program(name).is_none()).map(|(_, package)| *package).collect();
+    let mut packages: Vec<&str> = PACKAGED
+        .iter()
+        .filter(|(name, _)| program(name).is_none())
+        .map(|(_, package)| *package)
+        .collect();
     if !PathBuf::from(CNI).join("bridge").is_file() {
         packages.push("containernetworking-plugins");
     }
@@ -62,7 +71,9 @@ pub(super) fn find() -> Result<(), String> {
     }
     let built = layout::kubernetes();
     if kubectl().is_none() || BUILT.iter().any(|name| !built.join(name).is_file()) {
-        return Err("build the parts of Kubernetes once with tests/cluster/build, which takes some minutes and needs Go".to_owned());
+        return Err("build the parts of Kubernetes once with tests/cluster/build, which takes \
+                    some minutes and needs Go"
+            .to_owned());
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Whose turn it is: tests share the cluster, and one that stops a part of it has it alone. Across threads, processes and
-//! checkouts, by locks that end with whoever holds them.
+//! Whose turn it is: tests share the cluster, and one that stops a part of it has it alone. Across
+//! threads, processes and checkouts, by locks that end with whoever holds them.
 //!
-//! What always holds: who comes first gets it first, so that neither kind waits for ever for the other; every wait ends, and says
-//! whom it waits for.
+//! What always holds: who comes first gets it first, so that neither kind waits for ever for the
+//! other; every wait ends, and says whom it waits for.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -51,7 +51,10 @@ impl Turn {
         let failed = |error: io::Error| format!("the locks of its users cannot be used: {error}");
         let holders = layout.cache().join(layout::HOLDERS);
         fs::create_dir_all(&holders).map_err(failed)?;
-        let (queue, turn) = (layout.lock_file(layout::QUEUE).map_err(failed)?, layout.lock_file(layout::TURNS).map_err(failed)?);
+        let (queue, turn) = (
+            layout.lock_file(layout::QUEUE).map_err(failed)?,
+            layout.lock_file(layout::TURNS).map_err(failed)?,
+        );
         let mut patience = Patience { test, holders: &holders, since: Instant::now(), said: false };
         // Whoever is next keeps the door shut for those that come later.
         patience.wait(|| queue.try_lock())?;
@@ -74,21 +77,36 @@ struct Patience<'a> {
 }
 
 impl Patience<'_> {
-    fn wait(&mut self, mut try_lock: impl FnMut() -> Result<(), TryLockError>) -> Result<(), String> {
+    fn wait(
+        &mut self,
+        mut try_lock: impl FnMut() -> Result<(), TryLockError>,
+    ) -> Result<(), String> {
         loop {
             match try_lock() {
                 Ok(()) => return Ok(()),
                 Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(format!("the locks of its users cannot be used: {error}")),
+                Err(TryLockError::Error(error)) => {
+                    return Err(format!("the locks of its users cannot be used: {error}"));
+                }
             }
             let waited = self.since.elapsed();
             if waited > TURN_WITHIN {
-                return Err(format!("{} had no turn within {} s; these have it: {}", self.test, TURN_WITHIN.as_secs(), self.live()));
+                return Err(format!(
+                    "{} had no turn within {} s; these have it: {}",
+                    self.test,
+                    TURN_WITHIN.as_secs(),
+                    self.live()
+                ));
             }
             if waited > SAID_AFTER && !self.said {
                 self.said = true;
                 // Past the test runner's capture, so that a person sees it.
-                let _nobody_reads = writeln!(io::stderr(), "{} waits for its turn at the cluster after {}", self.test, self.live());
+                let _nobody_reads = writeln!(
+                    io::stderr(),
+                    "{} waits for its turn at the cluster after {}",
+                    self.test,
+                    self.live()
+                );
             }
             std::thread::park_timeout(PAUSE);
         }
@@ -98,7 +116,8 @@ impl Patience<'_> {
     fn live(&self) -> String {
         let mut live = Vec::new();
         for entry in fs::read_dir(self.holders).into_iter().flatten().flatten() {
-            let is_held = File::open(entry.path()).is_ok_and(|name| matches!(name.try_lock_shared(), Err(TryLockError::WouldBlock)));
+            let is_held = File::open(entry.path())
+                .is_ok_and(|name| matches!(name.try_lock_shared(), Err(TryLockError::WouldBlock)));
             if is_held {
                 live.push(entry.file_name().to_string_lossy().into_owned());
             } else {
@@ -121,7 +140,10 @@ mod tests {
     fn who_wants_the_cluster_alone_waits_for_those_before_and_is_not_overtaken() {
         let directory = tempfile::tempdir().unwrap();
         let layout = Layout::at(directory.path());
-        let (first, second) = (Turn::take(&layout, "first", Kind::Shared).unwrap(), Turn::take(&layout, "second", Kind::Shared).unwrap());
+        let (first, second) = (
+            Turn::take(&layout, "first", Kind::Shared).unwrap(),
+            Turn::take(&layout, "second", Kind::Shared).unwrap(),
+        );
         let (order, took) = mpsc::channel();
         let queue = layout.lock_file(layout::QUEUE).unwrap();
         std::thread::scope(|scope| {
@@ -139,7 +161,11 @@ mod tests {
                 order.send("later").unwrap();
             });
             drop(first);
-            assert_eq!(took.try_recv(), Err(mpsc::TryRecvError::Empty), "the second one is still there");
+            assert_eq!(
+                took.try_recv(),
+                Err(mpsc::TryRecvError::Empty),
+                "the second one is still there"
+            );
             drop(second);
         });
         assert_eq!(took.iter().collect::<Vec<_>>(), ["alone", "later"]);
@@ -150,7 +176,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let layout = Layout::at(directory.path());
         let holders = layout.cache().join(layout::HOLDERS);
-        let live = || Patience { test: "me", holders: &holders, since: Instant::now(), said: false }.live();
+        let live = || {
+            Patience { test: "me", holders: &holders, since: Instant::now(), said: false }.live()
+        };
         let turn = Turn::take(&layout, "some_test", Kind::Shared).unwrap();
         fs::write(holders.join("killed (1)"), "").unwrap();
         assert_eq!(live(), format!("some_test ({})", std::process::id()));

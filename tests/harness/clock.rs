@@ -1,5 +1,5 @@
-//! A wall clock that tests set as they like, for a real daemon and its jobs: a small library in C that is loaded before
-//! the C library. Monotonic clocks stay true.
+//! A wall clock that tests set as they like, for a real daemon and its jobs: a small library in C
+//! that is loaded before the C library. Monotonic clocks stay true.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,14 +21,22 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A new one, for the test of this name; `None`, said and counted, where there is no C compiler.
+    /// A new one, for the test of this name; `None`, said and counted, where there is no C
+    /// compiler.
     ///
     /// # Panics
     /// When the library cannot be made.
     pub fn new(test: &str) -> Option<Self> {
-        let home = tempfile::Builder::new().prefix("pvn-clock-").tempdir().expect("a directory can be made");
+        let home = tempfile::Builder::new()
+            .prefix("pvn-clock-")
+            .tempdir()
+            .expect("a directory can be made");
         let (library, file) = (home.path().join("clock.so"), home.path().join("offset"));
-        let made = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(SOURCE).status();
+        let made = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .arg(&library)
+            .arg(SOURCE)
+            .status();
         let Ok(status) = made else {
             skip::skipped(test, "there is no C compiler `cc` to make a clock that can be set");
             return None;
@@ -45,10 +53,17 @@ impl Clock {
     /// # Panics
     /// When its file cannot be written.
     pub fn off_by(&self, seconds: i64) {
-        // Written over, not replaced: programs hold the file open. One write of few bytes is never seen in part.
+        // Written over, not replaced: programs hold the file open. One write of few bytes is never
+        // seen in part.
         let text = format!("{seconds:<24}");
-        let file = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&self.file).expect("a file can be opened");
-        std::os::unix::fs::FileExt::write_all_at(&file, text.as_bytes(), 0).expect("a file can be written");
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&self.file)
+            .expect("a file can be opened");
+        std::os::unix::fs::FileExt::write_all_at(&file, text.as_bytes(), 0)
+            .expect("a file can be written");
     }
 
     /// Sets it to so many seconds after 1970.

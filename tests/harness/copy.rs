@@ -5,7 +5,8 @@ use std::process::Command;
 
 use crate::programs;
 
-/// Copies one of `examples/` to `to`: the files that git tracks or would track, not what earlier runs left.
+/// Copies one of `examples/` to `to`: the files that git tracks or would track, not what earlier
+/// runs left.
 ///
 /// # Panics
 /// When the checkout has no such example.
@@ -32,7 +33,8 @@ fn tracked(from: &Path, to: &Path) {
     // One that is gone and not yet forgotten by git is not copied.
     for name in names.split_terminator('\0').filter(|name| from.join(name).exists()) {
         let target = to.join(name);
-        std::fs::create_dir_all(target.parent().expect("a file is in a directory")).expect("a directory can be made");
+        std::fs::create_dir_all(target.parent().expect("a file is in a directory"))
+            .expect("a directory can be made");
         std::fs::copy(from.join(name), target).expect("a file can be copied");
     }
 }

@@ -21,7 +21,8 @@ pub struct Dev {
 impl Dev {
     /// A copy of the example, nothing started.
     pub fn of(example: &str) -> Self {
-        let home = tempfile::Builder::new().prefix("pvn-dev-").tempdir().expect("a directory can be made");
+        let home =
+            tempfile::Builder::new().prefix("pvn-dev-").tempdir().expect("a directory can be made");
         copy::example(example, &home.path().join("example"));
         Self { home, child: None, address: format!("127.0.0.1:{}", port::free("127.0.0.1")) }
     }
@@ -49,9 +50,14 @@ impl Dev {
         self.command(arguments).output().expect("dev can be started")
     }
 
-    /// Runs it to its end, or until it kills itself at the named point, while `meanwhile` does what a person would, again
-    /// and again.
-    pub fn to_the_end_with(&self, crash_at: Option<&str>, arguments: &[&str], mut meanwhile: impl FnMut()) -> ExitStatus {
+    /// Runs it to its end, or until it kills itself at the named point, while `meanwhile` does what
+    /// a person would, again and again.
+    pub fn to_the_end_with(
+        &self,
+        crash_at: Option<&str>,
+        arguments: &[&str],
+        mut meanwhile: impl FnMut(),
+    ) -> ExitStatus {
         let mut child = self.spawn(crash_at, arguments);
         wait::until_within(wait::PATIENCE * 3, "dev to end", || {
             meanwhile();
@@ -68,7 +74,10 @@ impl Dev {
     pub fn start_after(&mut self, done: &str, arguments: &[&str]) {
         let inner = self.command(arguments);
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("{done}; exec \"$@\""), "sh"]).arg(inner.get_program()).args(inner.get_args());
+        command
+            .args(["-c", &format!("{done}; exec \"$@\""), "sh"])
+            .arg(inner.get_program())
+            .args(inner.get_args());
         command.current_dir(self.home.path()).stdin(Stdio::null());
         self.child = Some(self.spawn_with(command));
     }
@@ -86,7 +95,11 @@ impl Dev {
 
     fn spawn_with(&self, mut command: Command) -> Child {
         let log = File::create(self.log_path()).expect("the log can be written");
-        command.stdout(log.try_clone().expect("a file can be shared")).stderr(log).spawn().expect("dev can be started")
+        command
+            .stdout(log.try_clone().expect("a file can be shared"))
+            .stderr(log)
+            .spawn()
+            .expect("dev can be started")
     }
 
     fn log_path(&self) -> PathBuf {
@@ -100,7 +113,9 @@ impl Dev {
 
     /// Waits until it printed this.
     pub fn prints(&self, text: &str) {
-        wait::until(&format!("`{text}` in what dev prints"), || self.log().contains(text).then_some(()));
+        wait::until(&format!("`{text}` in what dev prints"), || {
+            self.log().contains(text).then_some(())
+        });
     }
 
     /// Waits until a file of the example holds this.
@@ -118,9 +133,15 @@ impl Dev {
     /// The same with this on its stdin.
     pub fn pvnctl_with(&self, arguments: &[&str], input: &str) -> Output {
         let mut stdin = tempfile::tempfile().expect("a file can be made");
-        stdin.write_all(input.as_bytes()).and_then(|()| stdin.rewind()).expect("a file can be written");
+        stdin
+            .write_all(input.as_bytes())
+            .and_then(|()| stdin.rewind())
+            .expect("a file can be written");
         let mut command = Command::new(programs::program("pvnctl"));
-        command.args(arguments).env("PVN_SERVER", format!("http://{}", self.address)).env("PVN_DATA_DIR", self.directory().join(".pvn"));
+        command
+            .args(arguments)
+            .env("PVN_SERVER", format!("http://{}", self.address))
+            .env("PVN_DATA_DIR", self.directory().join(".pvn"));
         command.stdin(stdin).output().expect("pvnctl can be started")
     }
 
@@ -130,7 +151,8 @@ impl Dev {
     /// When it does not run, or does not end.
     pub fn interrupt(&mut self) -> ExitStatus {
         let mut child = self.child.take().expect("it runs");
-        kill(Pid::from_raw(i32::try_from(child.id()).expect("process ids fit")), Signal::SIGINT).expect("a child can be interrupted");
+        kill(Pid::from_raw(i32::try_from(child.id()).expect("process ids fit")), Signal::SIGINT)
+            .expect("a child can be interrupted");
         wait::until("dev to stop", || child.try_wait().expect("a child can be asked"))
     }
 }

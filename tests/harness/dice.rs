@@ -1,4 +1,5 @@
-//! Chance from a seed: the same seed gives the same faults and the same poison, so that what was seen once can be seen again.
+//! Chance from a seed: the same seed gives the same faults and the same poison, so that what was
+//! seen once can be seen again.
 
 /// A source of chance. Not for secrets.
 #[derive(Debug, Clone)]
@@ -40,7 +41,9 @@ impl Dice {
 /// When the variable is there and holds something else.
 pub fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} is `{text}` and must be a whole number")),
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable} is `{text}` and must be a whole number")),
         Err(_) => default,
     }
 }

@@ -26,7 +26,8 @@ impl SmallDisk {
 
     fn mount_with(path: &Path, options: &str) -> Option<Self> {
         std::fs::create_dir_all(path).expect("a directory can be made");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).output();
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).output();
         mount.is_ok_and(|output| output.status.success()).then(|| Self(path.to_owned()))
     }
 
@@ -75,7 +76,11 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
-        assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", self.0.display());
+        assert!(
+            unmounted.is_ok_and(|status| status.success()),
+            "{} stays mounted",
+            self.0.display()
+        );
     }
 }
 
@@ -83,7 +88,8 @@ impl Drop for SmallDisk {
 pub struct MountsBelow(PathBuf);
 
 impl MountsBelow {
-    /// Mounts a directory at another one within `below`; `None` where that needs more rights than we have.
+    /// Mounts a directory at another one within `below`; `None` where that needs more rights than
+    /// we have.
     pub fn bind(below: &Path, directory: &Path, at: &Path) -> Option<Self> {
         let mount = Command::new("mount").arg("--bind").args([directory, at]).output();
         mount.is_ok_and(|output| output.status.success()).then(|| Self(below.to_owned()))
@@ -96,36 +102,49 @@ impl MountsBelow {
     pub fn let_write(at: &Path, may: bool) {
         let how = if may { "remount,bind,rw" } else { "remount,bind,ro" };
         let mount = Command::new("mount").args(["-o", how]).arg(at).status();
-        assert!(mount.is_ok_and(|status| status.success()), "{} cannot be mounted again", at.display());
+        assert!(
+            mount.is_ok_and(|status| status.success()),
+            "{} cannot be mounted again",
+            at.display()
+        );
     }
 }
 
 impl Drop for MountsBelow {
     fn drop(&mut self) {
         let mounts = std::fs::read_to_string("/proc/self/mounts").expect("the mounts can be read");
-        for at in mounts.lines().filter_map(|line| line.split(' ').nth(1)).filter(|at| Path::new(at).starts_with(&self.0)) {
+        for at in mounts
+            .lines()
+            .filter_map(|line| line.split(' ').nth(1))
+            .filter(|at| Path::new(at).starts_with(&self.0))
+        {
             let unmounted = Command::new("umount").arg("-l").arg(at).status();
             assert!(unmounted.is_ok_and(|status| status.success()), "{at} stays mounted");
         }
     }
 }
 
-/// A disk of its own with a real file system, for what only the kernel can do to one. Unmounted when dropped.
+/// A disk of its own with a real file system, for what only the kernel can do to one. Unmounted
+/// when dropped.
 pub struct Ext4Disk {
     path: PathBuf,
     image: PathBuf,
 }
 
 impl Ext4Disk {
-    /// Mounts one at a path, kept in a file beside it; `None` where that needs more rights or tools than we have.
+    /// Mounts one at a path, kept in a file beside it; `None` where that needs more rights or tools
+    /// than we have.
     ///
     /// # Panics
     /// When the directory or the file cannot be made.
     pub fn mount(path: &Path) -> Option<Self> {
         std::fs::create_dir_all(path).expect("a directory can be made");
         let image = path.with_extension("image");
-        std::fs::File::create(&image).and_then(|file| file.set_len(200 << 20)).expect("a file can be made");
-        let made = done(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image)) && mount_image(&image, path);
+        std::fs::File::create(&image)
+            .and_then(|file| file.set_len(200 << 20))
+            .expect("a file can be made");
+        let made = done(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image))
+            && mount_image(&image, path);
         let disk = made.then(|| Self { path: path.to_owned(), image })?;
         std::fs::remove_dir(path.join("lost+found")).expect("it is empty");
         Some(disk)
@@ -137,7 +156,8 @@ impl Ext4Disk {
         command
     }
 
-    /// From now on it does not answer: it neither takes nor refuses what is written. Returns whether that can be brought about here.
+    /// From now on it does not answer: it neither takes nor refuses what is written. Returns
+    /// whether that can be brought about here.
     pub fn hang(&self) -> bool {
         done(&mut self.freezer("-f"))
     }
@@ -150,10 +170,13 @@ impl Ext4Disk {
         assert!(done(&mut self.freezer("-u")));
     }
 
-    /// An error is found on it, for which it becomes read-only by itself. Returns whether that can be brought about here.
+    /// An error is found on it, for which it becomes read-only by itself. Returns whether that can
+    /// be brought about here.
     pub fn fail(&self) -> bool {
         let found = Command::new("findmnt").args(["-no", "SOURCE"]).arg(&self.path).output();
-        let device = found.map(|output| String::from_utf8_lossy(&output.stdout).trim().replace("/dev/", "")).unwrap_or_default();
+        let device = found
+            .map(|output| String::from_utf8_lossy(&output.stdout).trim().replace("/dev/", ""))
+            .unwrap_or_default();
         std::fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "1").is_ok()
     }
 
@@ -164,15 +187,27 @@ impl Ext4Disk {
     pub fn repair(&self) {
         assert!(done(Command::new("umount").arg(&self.path)), "{} is in use", self.path.display());
         // Its exit code says that there was something to correct.
-        let _corrected = Command::new("e2fsck").args(["-fy"]).arg(&self.image).output().expect("e2fsck comes with mkfs.ext4");
-        assert!(mount_image(&self.image, &self.path), "{} cannot be mounted again", self.path.display());
+        let _corrected = Command::new("e2fsck")
+            .args(["-fy"])
+            .arg(&self.image)
+            .output()
+            .expect("e2fsck comes with mkfs.ext4");
+        assert!(
+            mount_image(&self.image, &self.path),
+            "{} cannot be mounted again",
+            self.path.display()
+        );
     }
 }
 
 impl Drop for Ext4Disk {
     fn drop(&mut self) {
         let _may_go_on_already = self.freezer("-u").output();
-        assert!(done(Command::new("umount").arg("-l").arg(&self.path)), "{} stays mounted", self.path.display());
+        assert!(
+            done(Command::new("umount").arg("-l").arg(&self.path)),
+            "{} stays mounted",
+            self.path.display()
+        );
     }
 }
 
@@ -189,8 +224,15 @@ fn done(command: &mut Command) -> bool {
 /// # Panics
 /// When python3 cannot be started, or the statement changes nothing.
 pub fn edit(database: &Path, sql: &str) {
-    const SCRIPT: &str = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\ndone = db.execute(sys.argv[2]).rowcount\ndb.commit()\ndb.close()\nsys.exit(done < 1)";
-    let done = Command::new("python3").args(["-c", SCRIPT]).arg(database).arg(sql).status().expect("python3 can be started");
+    const SCRIPT: &str = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\ndone = \
+                          db.execute(sys.argv[2]).rowcount\ndb.commit()\ndb.close()\nsys.\
+                          exit(done < 1)";
+    let done = Command::new("python3")
+        .args(["-c", SCRIPT])
+        .arg(database)
+        .arg(sql)
+        .status()
+        .expect("python3 can be started");
     assert!(done.success(), "{sql}");
 }
 
@@ -203,7 +245,9 @@ impl DatabaseLock {
     /// # Panics
     /// When python3 cannot be started or does not get the lock.
     pub fn take(database: &Path) -> Self {
-        const SCRIPT: &str = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)\ndb.execute('BEGIN IMMEDIATE')\nprint('locked', flush=True)\nsys.stdin.read()";
+        const SCRIPT: &str = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], timeout=30, \
+                              isolation_level=None)\ndb.execute('BEGIN \
+                              IMMEDIATE')\nprint('locked', flush=True)\nsys.stdin.read()";
         let mut child = Command::new("python3")
             .args(["-c", SCRIPT])
             .arg(database)
@@ -212,7 +256,9 @@ impl DatabaseLock {
             .spawn()
             .expect("python3 can be started");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout is a pipe")).read_line(&mut line).expect("python3 can be read");
+        BufReader::new(child.stdout.take().expect("stdout is a pipe"))
+            .read_line(&mut line)
+            .expect("python3 can be read");
         assert_eq!(line, "locked\n");
         Self(child)
     }

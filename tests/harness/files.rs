@@ -1,4 +1,5 @@
-//! A small outside world whose commands keep a ledger: what ran, how often, and whether two applies ever overlapped.
+//! A small outside world whose commands keep a ledger: what ran, how often, and whether two applies
+//! ever overlapped.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,16 +45,20 @@ impl Files {
     /// Config documents for application `app`: one runtime, and services `s0`… in channels `c0`….
     pub fn configs(services: usize, channels: usize) -> String {
         let mut yaml = format!(
-            "runtime:\n  name: files\n  custom:\n    proxyRuntime: {{runtime: local}}\n    fetch:\n      pollInterval: 1s\n      \
-             steadyStatePollInterval: 2s\n{}    apply:\n{}    convergenceGracePeriod: 2s\n---\napplication:\n  name: app\n  releaseChannels:\n",
+            "runtime:\n  name: files\n  custom:\n    proxyRuntime: {{runtime: local}}\n    \
+                 fetch:\n      pollInterval: 1s\n      steadyStatePollInterval: 2s\n{}    \
+                 apply:\n{}    convergenceGracePeriod: 2s\n---\napplication:\n  name: app\n  \
+                 releaseChannels:\n",
             task("fetch", FETCH),
             task("apply", APPLY),
         );
         for channel in 0..channels {
-            writeln!(yaml, "  - {{name: c{channel}, runtimes: [{{runtime: files}}]}}").expect("writing to a String cannot fail");
+            writeln!(yaml, "  - {{name: c{channel}, runtimes: [{{runtime: files}}]}}")
+                .expect("writing to a String cannot fail");
         }
         for service in 0..services {
-            write!(yaml, "---\nservice: {{name: s{service}, application: app}}\n").expect("writing to a String cannot fail");
+            write!(yaml, "---\nservice: {{name: s{service}, application: app}}\n")
+                .expect("writing to a String cannot fail");
         }
         yaml
     }
@@ -80,12 +85,15 @@ impl Files {
 
     /// Breaks one instance behind pvn's back.
     pub fn drift(&self, service: &str, channel: &str) {
-        let _gone_or_never_there = std::fs::remove_file(self.root.join("state").join(format!("{service}.{channel}")));
+        let _gone_or_never_there =
+            std::fs::remove_file(self.root.join("state").join(format!("{service}.{channel}")));
     }
 
     /// What the outside world holds now for one instance.
     pub fn state(&self, service: &str, channel: &str) -> Option<String> {
-        let text = std::fs::read_to_string(self.root.join("state").join(format!("{service}.{channel}"))).ok()?;
+        let text =
+            std::fs::read_to_string(self.root.join("state").join(format!("{service}.{channel}")))
+                .ok()?;
         Some(text.trim().to_owned())
     }
 
@@ -95,7 +103,8 @@ impl Files {
         let mut lines = Vec::new();
         for line in text.lines() {
             let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            let [job, instance, version] = <[String; 3]>::try_from(words).expect("a line of the ledger has three words");
+            let [job, instance, version] =
+                <[String; 3]>::try_from(words).expect("a line of the ledger has three words");
             lines.push(Applied { job, instance, version });
         }
         lines
@@ -119,5 +128,7 @@ impl Files {
 /// The lines of a `taskConfig` that runs a shell script, to stand under `fetch` or `apply`.
 pub fn task(name: &str, script: &str) -> String {
     let script = serde_json::to_string(script).expect("text is JSON");
-    format!("      taskConfig: {{program: {{name: {name}, entrypoint: [sh, -c], cmd: [{script}]}}}}\n")
+    format!(
+        "      taskConfig: {{program: {{name: {name}, entrypoint: [sh, -c], cmd: [{script}]}}}}\n"
+    )
 }

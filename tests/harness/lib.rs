@@ -1,5 +1,6 @@
-//! Starts the real programs for the end-to-end tests and the benchmarks: a scheduler on a free port with a data
-//! directory of its own, `pvnctl` against it, `dev` over a copy of an example, and waiting for a condition with a deadline.
+//! Starts the real programs for the end-to-end tests and the benchmarks: a scheduler on a free port
+//! with a data directory of its own, `pvnctl` against it, `dev` over a copy of an example, and
+//! waiting for a condition with a deadline.
 
 pub mod clock;
 #[path = "../cluster/lib.rs"]

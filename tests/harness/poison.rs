@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::dice::Dice;
 
-/// Stands for half of a character outside the basic plane, which JSON can spell and Rust's texts cannot hold.
+/// Stands for half of a character outside the basic plane, which JSON can spell and Rust's texts
+/// cannot hold.
 const LONE_SURROGATE: &str = "LONE-SURROGATE";
 
 /// What a structured fetch may print.
@@ -15,7 +16,8 @@ pub fn fetch_output(dice: &mut Dice) -> String {
 
 /// What a getInfo command may print.
 pub fn info_output(dice: &mut Dice) -> String {
-    let outputs: Vec<Value> = (0..dice.below(4)).map(|_| json!({"name": text(dice), "text": text(dice)})).collect();
+    let outputs: Vec<Value> =
+        (0..dice.below(4)).map(|_| json!({"name": text(dice), "text": text(dice)})).collect();
     text_of(&json!({ "outputs": outputs }))
 }
 
@@ -48,7 +50,9 @@ fn object(dice: &mut Dice) -> Value {
             .collect();
     }
     if dice.percent(60) {
-        object["debugEvents"] = (0..1 + dice.below(3)).map(|_| json!({"timestamp": instant(dice), "message": text(dice)})).collect();
+        object["debugEvents"] = (0..1 + dice.below(3))
+            .map(|_| json!({"timestamp": instant(dice), "message": text(dice)}))
+            .collect();
     }
     if dice.percent(40) {
         object["message"] = text(dice).into();
@@ -57,7 +61,8 @@ fn object(dice: &mut Dice) -> Value {
 }
 
 fn version(dice: &mut Dice) -> Value {
-    let mut version = json!({"version": text(dice), "active": dice.percent(50), "drifted": dice.percent(30)});
+    let mut version =
+        json!({"version": text(dice), "active": dice.percent(50), "drifted": dice.percent(30)});
     for field in ["replicas", "availableReplicas", "targetReplicas"] {
         if dice.percent(60) {
             version[field] = count(dice);

@@ -1,4 +1,5 @@
-//! Where the built programs are. They are built first, so that `cargo test -p tests` alone is right on a fresh checkout.
+//! Where the built programs are. They are built first, so that `cargo test -p tests` alone is right
+//! on a fresh checkout.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,8 @@ pub fn path_after(directory: &Path) -> OsString {
 
 fn build() -> PathBuf {
     let own = std::env::current_exe().expect("a running program has a path");
-    let directory = own.parent().and_then(Path::parent).expect("cargo puts tests into PROFILE/deps").to_owned();
+    let directory =
+        own.parent().and_then(Path::parent).expect("cargo puts tests into PROFILE/deps").to_owned();
     let profile = match directory.file_name().and_then(|name| name.to_str()) {
         Some("debug") => "dev",
         Some(name) => name,
@@ -65,12 +67,17 @@ fn build() -> PathBuf {
     directory
 }
 
-/// Takes away what cargo tells the program that it runs: build scripts that look at it (that of `ring`, and half of our
-/// dependencies need `ring`) would run again for a cargo within, and again for the next one outside.
+/// Takes away what cargo tells the program that it runs: build scripts that look at it (that of
+/// `ring`, and half of our dependencies need `ring`) would run again for a cargo within, and again
+/// for the next one outside.
 fn apart_from_this_run(command: &mut Command) -> &mut Command {
     let told = std::env::vars_os().map(|(name, _)| name);
-    told.filter(|name| name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")))
-        .fold(command, |command, name| command.env_remove(name))
+    told.filter(|name| {
+        name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        })
+    })
+    .fold(command, |command, name| command.env_remove(name))
 }
 
 /// The root of the checkout.
@@ -78,8 +85,9 @@ pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is one level below the root")
 }
 
-/// The wrapper as it is shipped, static and small, for benchmarks: built by `images/build-wrapper.sh`, or the one that
-/// `PVN_WRAPPER` names. The one beside the tests is linked dynamically and takes longer to start.
+/// The wrapper as it is shipped, static and small, for benchmarks: built by
+/// `images/build-wrapper.sh`, or the one that `PVN_WRAPPER` names. The one beside the tests is
+/// linked dynamically and takes longer to start.
 ///
 /// # Panics
 /// When it cannot be built.
@@ -87,10 +95,15 @@ pub fn shipped_wrapper() -> PathBuf {
     if let Some(path) = std::env::var_os("PVN_WRAPPER") {
         return path.into();
     }
-    let output = apart_from_this_run(&mut Command::new(repository().join("images/build-wrapper.sh")))
-        .output()
-        .expect("images/build-wrapper.sh can be started");
+    let output =
+        apart_from_this_run(&mut Command::new(repository().join("images/build-wrapper.sh")))
+            .output()
+            .expect("images/build-wrapper.sh can be started");
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "the wrapper does not build: {said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "the wrapper does not build: {said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     repository().join(said.split(':').next().unwrap_or_default())
 }

@@ -61,31 +61,40 @@ impl Scheduler {
     /// # Panics
     /// When no directory can be made.
     pub fn stopped_at(address: &str) -> Self {
-        let home = tempfile::Builder::new().prefix("pvn-test-").tempdir().expect("a directory can be made");
+        let home = tempfile::Builder::new()
+            .prefix("pvn-test-")
+            .tempdir()
+            .expect("a directory can be made");
         Self { home, child: None, address: address.to_owned(), url: String::new(), authority: None }
     }
 
-    /// A new one that does not run yet and will listen on this address with a certificate of its own. Returns it with the
-    /// arguments that it has to be started with.
+    /// A new one that does not run yet and will listen on this address with a certificate of its
+    /// own. Returns it with the arguments that it has to be started with.
     ///
     /// # Panics
     /// When no certificate can be made.
     pub fn stopped_with_tls_at(address: &str) -> (Self, Vec<String>) {
         let mut scheduler = Self::stopped_at(address);
-        let made = rcgen::generate_simple_self_signed(vec![address.to_owned()]).expect("a certificate can be made");
+        let made = rcgen::generate_simple_self_signed(vec![address.to_owned()])
+            .expect("a certificate can be made");
         let file = |name: &str, text: String| {
             let path = scheduler.home().join(name);
             std::fs::write(&path, text).expect("a file can be written");
             path
         };
-        let (certificate, key) = (file("cert.pem", made.cert.pem()), file("key.pem", made.signing_key.serialize_pem()));
+        let (certificate, key) =
+            (file("cert.pem", made.cert.pem()), file("key.pem", made.signing_key.serialize_pem()));
         let arguments = [("--tls-cert", &certificate), ("--tls-key", &key)];
-        let arguments = arguments.into_iter().flat_map(|(flag, path)| [flag.to_owned(), path.to_string_lossy().into_owned()]).collect();
+        let arguments = arguments
+            .into_iter()
+            .flat_map(|(flag, path)| [flag.to_owned(), path.to_string_lossy().into_owned()])
+            .collect();
         scheduler.authority = Some(certificate);
         (scheduler, arguments)
     }
 
-    /// One that others started, elsewhere; `token` is its first admin token. It cannot be started or stopped from here.
+    /// One that others started, elsewhere; `token` is its first admin token. It cannot be started
+    /// or stopped from here.
     ///
     /// # Panics
     /// When no directory can be made.
@@ -164,11 +173,18 @@ impl Scheduler {
             let scheme = if self.authority.is_some() { "https" } else { "http" };
             self.url = format!("{scheme}://{}:{}", self.address, port::free(&self.address));
         }
-        let log = File::options().create(true).append(true).open(self.home().join("log")).expect("the log can be written");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.home().join("log"))
+            .expect("the log can be written");
         let mut command = Command::new(programs::program("pvn-scheduler"));
         command
             .arg("serve")
-            .args((!self.is_on_loopback() && self.authority.is_none()).then_some("--allow-plain-http"))
+            .args(
+                (!self.is_on_loopback() && self.authority.is_none())
+                    .then_some("--allow-plain-http"),
+            )
             .args(["--listen", self.url.split_once("://").expect("it has a scheme").1])
             .arg("--data-dir")
             .arg(start.data_dir.unwrap_or(&self.data()))
@@ -234,7 +250,11 @@ impl Scheduler {
     pub fn http(&self, method: reqwest::Method, path: &str) -> reqwest::blocking::RequestBuilder {
         // An HTTP client is built only where there is one; these tests speak plain HTTP.
         let _set_already = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::blocking::Client::builder().timeout(wait::PATIENCE).no_proxy().build().expect("a client can be made");
+        let client = reqwest::blocking::Client::builder()
+            .timeout(wait::PATIENCE)
+            .no_proxy()
+            .build()
+            .expect("a client can be made");
         client.request(method, format!("{}{path}", self.url))
     }
 
@@ -243,7 +263,8 @@ impl Scheduler {
     /// # Panics
     /// When the data directory holds none.
     pub fn token(&self) -> String {
-        let text = std::fs::read_to_string(self.data().join("admin-token")).expect("the admin token is in the data directory");
+        let text = std::fs::read_to_string(self.data().join("admin-token"))
+            .expect("the admin token is in the data directory");
         text.trim().to_owned()
     }
 
@@ -262,7 +283,12 @@ impl Scheduler {
         if let Some(authority) = &self.authority {
             command.env("PVN_CA_FILE", authority);
         }
-        command.args(arguments).env("PVN_SERVER", &self.url).env("PVN_DATA_DIR", self.data()).current_dir(self.home()).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .env("PVN_SERVER", &self.url)
+            .env("PVN_DATA_DIR", self.data())
+            .current_dir(self.home())
+            .stdin(Stdio::null());
         command
     }
 
@@ -272,7 +298,9 @@ impl Scheduler {
     /// When it fails or prints something else.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.ok(&[arguments, &["-o", "json"]].concat());
-        serde_json::from_str(&output).unwrap_or_else(|error| panic!("pvnctl {arguments:?} printed no JSON ({error}): {output}"))
+        serde_json::from_str(&output).unwrap_or_else(|error| {
+            panic!("pvnctl {arguments:?} printed no JSON ({error}): {output}")
+        })
     }
 
     /// What `pvnctl` prints on stdout.
@@ -282,11 +310,17 @@ impl Scheduler {
     pub fn ok(&self, arguments: &[&str]) -> String {
         let output = self.pvnctl(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "pvnctl {arguments:?} ended with {}:\n{stderr}\nscheduler:\n{}", output.status, self.log());
+        assert!(
+            output.status.success(),
+            "pvnctl {arguments:?} ended with {}:\n{stderr}\nscheduler:\n{}",
+            output.status,
+            self.log()
+        );
         String::from_utf8(output.stdout).expect("pvnctl prints UTF-8")
     }
 
-    /// Writes config files under its home directory and applies them; returns what `configs apply` printed.
+    /// Writes config files under its home directory and applies them; returns what `configs apply`
+    /// printed.
     pub fn apply(&self, yaml: &str) -> String {
         let path = self.home().join("config.pvn.yaml");
         std::fs::write(&path, yaml).expect("a file can be written");
@@ -300,7 +334,11 @@ impl Scheduler {
     pub fn channel(&self, service: &str, channel: &str) -> Value {
         let service = self.json(&["services", "get", service, "--app", "app"]);
         let channels = service["channels"].as_array().expect("channels is a list");
-        channels.iter().find(|entry| entry["channel"] == channel).unwrap_or_else(|| panic!("no channel {channel} in {service}")).clone()
+        channels
+            .iter()
+            .find(|entry| entry["channel"] == channel)
+            .unwrap_or_else(|| panic!("no channel {channel} in {service}"))
+            .clone()
     }
 
     /// Waits until the channel has this status and returns it.
@@ -313,15 +351,33 @@ impl Scheduler {
             last = self.channel(service, channel);
             (last["status"] == status).then(|| last.clone())
         });
-        found.unwrap_or_else(|| panic!("{}\n{service}/{channel} is not {status} but {last:#}", self.situation(service, channel)))
+        found.unwrap_or_else(|| {
+            panic!(
+                "{}\n{service}/{channel} is not {status} but {last:#}",
+                self.situation(service, channel)
+            )
+        })
     }
 
-    /// What somebody who wonders would look at: the log, the explanation of a channel of a service in application `app`, and its last
-    /// jobs.
+    /// What somebody who wonders would look at: the log, the explanation of a channel of a service
+    /// in application `app`, and its last jobs.
     pub fn situation(&self, service: &str, channel: &str) -> String {
-        let explained = self.pvnctl(["services", "explain", service, "--app", "app", "--channel", channel]);
-        let jobs = self.pvnctl(["jobs", "list", "--app", "app", "--service", service, "--channel", channel, "--limit", "20"]);
-        let said = [&explained.stdout, &explained.stderr, &jobs.stdout, &jobs.stderr].map(|said| String::from_utf8_lossy(said));
+        let explained =
+            self.pvnctl(["services", "explain", service, "--app", "app", "--channel", channel]);
+        let jobs = self.pvnctl([
+            "jobs",
+            "list",
+            "--app",
+            "app",
+            "--service",
+            service,
+            "--channel",
+            channel,
+            "--limit",
+            "20",
+        ]);
+        let said = [&explained.stdout, &explained.stderr, &jobs.stdout, &jobs.stderr]
+            .map(|said| String::from_utf8_lossy(said));
         format!("{}\n{}", self.log(), said.concat())
     }
 }

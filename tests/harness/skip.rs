@@ -1,5 +1,5 @@
-//! Tests that need something absent say so and are counted; they do not pass silently. What was skipped in one `cargo test` is
-//! told at its end, by the test program `skipped`.
+//! Tests that need something absent say so and are counted; they do not pass silently. What was
+//! skipped in one `cargo test` is told at its end, by the test program `skipped`.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -8,18 +8,24 @@ use std::path::PathBuf;
 
 /// The path of a tool, looked up on `PATH`.
 pub fn tool(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|directory| directory.join(name)).find(|path| path.is_file())
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
 }
 
-/// The list of what is skipped in this run: `PVN_SKIPPED_LIST`, which the check script reads; else a file of the build directory
-/// that is named after the `cargo test` that started us. `wrapper/tests/it/main.rs` knows it too.
+/// The list of what is skipped in this run: `PVN_SKIPPED_LIST`, which the check script reads; else
+/// a file of the build directory that is named after the `cargo test` that started us.
+/// `wrapper/tests/it/main.rs` knows it too.
 ///
 /// # Panics
 /// When our own program has no path.
 pub fn list() -> PathBuf {
     let own = || {
         let program = std::env::current_exe().expect("a running program has a path");
-        let profile = program.parent().and_then(std::path::Path::parent).expect("cargo puts tests into PROFILE/deps");
+        let profile = program
+            .parent()
+            .and_then(std::path::Path::parent)
+            .expect("cargo puts tests into PROFILE/deps");
         profile.join(format!("skipped-tests-{}", std::os::unix::process::parent_id()))
     };
     std::env::var_os("PVN_SKIPPED_LIST").map_or_else(own, PathBuf::from)
@@ -39,10 +45,15 @@ pub fn skipped(test: &str, why: &str) {
     std::io::stderr().write_all(line.as_bytes()).expect("stderr can be written");
 }
 
-/// What is told at the end of a run, for people: each test of the list once, and how many there are.
+/// What is told at the end of a run, for people: each test of the list once, and how many there
+/// are.
 pub fn told(list: &str) -> String {
     let lines: BTreeSet<&str> = list.lines().collect();
-    let count = if lines.len() == 1 { "1 test was".to_owned() } else { format!("{} tests were", lines.len()) };
+    let count = if lines.len() == 1 {
+        "1 test was".to_owned()
+    } else {
+        format!("{} tests were", lines.len())
+    };
     let each: String = lines.iter().map(|line| format!("{line}\n")).collect();
     format!("\n{each}{count} skipped for want of something\n\n")
 }

@@ -29,12 +29,18 @@ impl Terminal {
         let same = |end: &OwnedFd| end.try_clone().expect("a descriptor can be shared");
         // `setsid --ctty` makes it the terminal that Ctrl-C comes from.
         let mut command = Command::new("env");
-        command.args(["--default-signal=INT", "setsid", "--ctty"]).arg(program.get_program()).args(program.get_args());
+        command
+            .args(["--default-signal=INT", "setsid", "--ctty"])
+            .arg(program.get_program())
+            .args(program.get_args());
         for (key, value) in program.get_envs() {
             value.map(|value| command.env(key, value));
         }
         program.get_current_dir().map(|directory| command.current_dir(directory));
-        command.stdin(Stdio::from(same(&pair.slave))).stdout(Stdio::from(same(&pair.slave))).stderr(Stdio::from(pair.slave));
+        command
+            .stdin(Stdio::from(same(&pair.slave)))
+            .stdout(Stdio::from(same(&pair.slave)))
+            .stderr(Stdio::from(pair.slave));
         let child = command.spawn().expect("a program can be started");
         drop(command);
         let shown: Arc<Mutex<Vec<u8>>> = Arc::default();
@@ -43,7 +49,9 @@ impl Terminal {
         let screen = std::thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(length @ 1..) = output.read(&mut piece) {
-                seen.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&piece[..length]);
+                seen.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend_from_slice(&piece[..length]);
             }
         });
         Self { keyboard: File::from(pair.master), shown, screen, child }
@@ -51,12 +59,15 @@ impl Terminal {
 
     /// All that was shown so far.
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.shown.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        String::from_utf8_lossy(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
+            .into_owned()
     }
 
     /// Waits until this is shown.
     pub fn shows(&self, text: &str) {
-        wait::until(&format!("{text:?} on the terminal"), || self.text().contains(text).then_some(()));
+        wait::until(&format!("{text:?} on the terminal"), || {
+            self.text().contains(text).then_some(())
+        });
     }
 
     /// Presses these keys: `\x03` is Ctrl-C, `\x04` Ctrl-D.
@@ -72,7 +83,9 @@ impl Terminal {
     /// # Panics
     /// When it does not come.
     pub fn ends(&mut self) -> ExitStatus {
-        let status = wait::until("what runs on the terminal to end", || self.child.try_wait().expect("a child can be asked"));
+        let status = wait::until("what runs on the terminal to end", || {
+            self.child.try_wait().expect("a child can be asked")
+        });
         wait::until("all that it showed to be read", || self.screen.is_finished().then_some(()));
         status
     }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything in a test: far above what a loaded two-core machine needs, far below a test run's limit.
+/// Longest wait for anything in a test: far above what a loaded two-core machine needs, far below a
+/// test run's limit.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
 const PAUSE: Duration = Duration::from_millis(20);

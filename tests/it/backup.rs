@@ -1,4 +1,5 @@
-//! `backup` of a daemon that works, `restore` into a new directory, and what the copy may do before and after `activate`.
+//! `backup` of a daemon that works, `restore` into a new directory, and what the copy may do before
+//! and after `activate`.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -14,11 +15,18 @@ use tests::scheduler::{Scheduler, Start};
 use tests::{programs, skip, wait};
 
 fn program(arguments: &[&str]) -> Output {
-    Command::new(programs::program("pvn-scheduler")).args(arguments).output().expect("the program can be started")
+    Command::new(programs::program("pvn-scheduler"))
+        .args(arguments)
+        .output()
+        .expect("the program can be started")
 }
 
 fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 fn done(arguments: &[&str]) -> String {
@@ -68,9 +76,18 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
 
     let file = original.home().join("backup.tar");
     let told = done(&["backup", text(&file), "--data-dir", text(&original.data())]);
-    assert!(told.contains("the key is not in it") && told.contains("in clear") && !told.contains("are not there"), "{told}");
+    assert!(
+        told.contains("the key is not in it")
+            && told.contains("in clear")
+            && !told.contains("are not there"),
+        "{told}"
+    );
     let again = program(&["backup", text(&file), "--data-dir", text(&original.data())]);
-    assert!(!again.status.success() && said(&again).contains("is there already"), "{}", said(&again));
+    assert!(
+        !again.status.success() && said(&again).contains("is there already"),
+        "{}",
+        said(&again)
+    );
     assert_eq!(original.channel("s0", "c0")["status"], "CONVERGED", "the daemon goes on");
     files.let_go();
     original.channel_becomes("s1", "c0", "CONVERGED");
@@ -79,23 +96,36 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     let data = copy.data();
     let restore = ["restore", text(&file), "--data-dir", text(&data)];
     let refused = program(&restore);
-    assert!(!refused.status.success() && said(&refused).contains("--secret-key-file"), "{}", said(&refused));
+    assert!(
+        !refused.status.success() && said(&refused).contains("--secret-key-file"),
+        "{}",
+        said(&refused)
+    );
     let wrong = original.home().join("wrong.key");
     std::fs::write(&wrong, "00".repeat(32)).expect("a file can be written");
     let refused = program(&[&restore[..], &["--secret-key-file", text(&wrong)]].concat());
-    assert!(!refused.status.success() && said(&refused).contains("sealed with another key"), "{}", said(&refused));
+    assert!(
+        !refused.status.success() && said(&refused).contains("sealed with another key"),
+        "{}",
+        said(&refused)
+    );
     assert!(!data.exists(), "nothing is left of what failed");
     let key = original.data().join("secret.key");
     let told = done(&[&restore[..], &["--secret-key-file", text(&key)]].concat());
     assert!(told.contains("activate"), "{told}");
     let names_what_ran = |told: &str| {
-        let line = told.lines().find(|line| line.contains("apply job-") && line.contains("app/s1 in c0"));
+        let line =
+            told.lines().find(|line| line.contains("apply job-") && line.contains("app/s1 in c0"));
         assert!(line.is_some_and(|line| line.contains("on the machine of the original")), "{told}");
         assert!(told.contains("No command of the original may still run"), "{told}");
     };
     names_what_ran(&told);
     let refused = program(&[&restore[..], &["--secret-key-file", text(&key)]].concat());
-    assert!(!refused.status.success() && said(&refused).contains("is not empty"), "{}", said(&refused));
+    assert!(
+        !refused.status.success() && said(&refused).contains("is not empty"),
+        "{}",
+        said(&refused)
+    );
 
     // Side by side with the original, on the same outside world.
     let root = original.home().to_owned();
@@ -112,7 +142,8 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     });
     assert!(ready.contains("restored from a backup"), "{ready}");
     assert_eq!(copy.channel("s1", "c0")["observer"], true);
-    let job = &copy.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"])[0];
+    let job =
+        &copy.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"])[0];
     assert_eq!(job["status"], "SUCCEEDED");
     let id = job["id"].as_str().expect("a job has an id").to_owned();
     assert_eq!(copy.ok(&["jobs", "logs", &id]), original.ok(&["jobs", "logs", &id]));
@@ -122,7 +153,8 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     files.drift("s0", "c0");
     wait::until("the copy to find the drift", || {
         let events = copy.get("/v1/events?service=s0&limit=1000")?.1;
-        (events.contains("observ") || copy.channel("s0", "c0")["status"] != "CONVERGED").then_some(())
+        (events.contains("observ") || copy.channel("s0", "c0")["status"] != "CONVERGED")
+            .then_some(())
     });
     assert_eq!(files.ledger().len(), applied, "nothing is applied");
     copy.stop();
@@ -130,13 +162,20 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     assert!(told.contains("next start"), "{told}");
     names_what_ran(&told);
     copy.run(&Start { root: Some(&root), ..Start::default() });
-    // Where a fetch of it was under way when the backup was made, that is out of sight, too: whoever activates says that it is over.
+    // Where a fetch of it was under way when the backup was made, that is out of sight, too:
+    // whoever activates says that it is over.
     if copy.situation("s0", "c0").contains("FETCH_UNSETTLED") {
         copy.ok(&["services", "retry", "s0", "--app", "app", "--channel", "c0"]);
     }
     let pushed = copy.json(&["services", "push", "s2", "--app", "app"]);
-    let number: u64 = pushed["version"].as_str().and_then(|version| version.strip_prefix("s2-")?.parse().ok()).expect("it has a number");
-    assert!(number > 1_000, "the original may have given the next numbers to something else: {pushed}");
+    let number: u64 = pushed["version"]
+        .as_str()
+        .and_then(|version| version.strip_prefix("s2-")?.parse().ok())
+        .expect("it has a number");
+    assert!(
+        number > 1_000,
+        "the original may have given the next numbers to something else: {pushed}"
+    );
     let repaired = wait::within(wait::PATIENCE, || files.state("s0", "c0"));
     assert!(repaired.is_some(), "the drift is not repaired\n{}", copy.situation("s0", "c0"));
     assert_eq!(files.overlaps(), "");
@@ -184,8 +223,21 @@ fn the_jobs_and_the_log_of_a_restored_copy_are_none_of_the_originals() {
     original.run(&Start::default());
     let fetches = |scheduler: &Scheduler| {
         wait::until("some fetches of its own", || {
-            let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "fetch"]);
-            let jobs = jobs.as_array().expect("a list").iter().map(|job| (job["id"].to_string(), job["createdAt"].to_string()));
+            let jobs = scheduler.json(&[
+                "jobs",
+                "list",
+                "--app",
+                "app",
+                "--service",
+                "s0",
+                "--kind",
+                "fetch",
+            ]);
+            let jobs = jobs
+                .as_array()
+                .expect("a list")
+                .iter()
+                .map(|job| (job["id"].to_string(), job["createdAt"].to_string()));
             let jobs: BTreeMap<_, _> = jobs.collect();
             (jobs.len() >= 6).then_some(jobs)
         })
@@ -196,31 +248,48 @@ fn the_jobs_and_the_log_of_a_restored_copy_are_none_of_the_originals() {
         let (_, page) = scheduler.get(&format!("/v1/events?{query}")).expect("it answers");
         serde_json::from_str::<Value>(&page).expect("it is JSON")["items"].take()
     };
-    let newest = |scheduler: &Scheduler| entries(scheduler, "limit=1")[0]["seq"].as_u64().expect("it has a number");
+    let newest = |scheduler: &Scheduler| {
+        entries(scheduler, "limit=1")[0]["seq"].as_u64().expect("it has a number")
+    };
     let (goes_on, was) = (newest(&copy), newest(&original));
     assert!(goes_on > was + 1_000_000, "{goes_on} after {was}");
     assert_eq!(entries(&copy, "kind=database.restored").as_array().map(Vec::len), Some(1));
     // What was before the backup they have in common.
-    let same: Vec<_> = own.iter().filter(|(id, at)| theirs.get(*id).is_some_and(|other| other != *at)).collect();
+    let same: Vec<_> =
+        own.iter().filter(|(id, at)| theirs.get(*id).is_some_and(|other| other != *at)).collect();
     assert!(same.is_empty() && own != theirs, "{same:?} in {own:?} and {theirs:?}");
 }
 
 /// Where the bytes of a part of a backup are. Source of the layout: tar(5), "ustar".
 fn part(backup: &[u8], name: &str) -> Range<usize> {
-    let of_name = |header: &[u8]| header.starts_with(name.as_bytes()) && header[name.len()] == 0 && &header[257..262] == b"ustar";
-    let header = (0..backup.len()).step_by(512).find(|at| of_name(&backup[*at..*at + 512])).expect("the part is in the backup");
-    let size = std::str::from_utf8(&backup[header + 124..header + 135]).expect("a size is octal digits");
-    let size = usize::from_str_radix(size.trim_matches(['\0', ' ']), 8).expect("a size is octal digits");
+    let of_name = |header: &[u8]| {
+        header.starts_with(name.as_bytes())
+            && header[name.len()] == 0
+            && &header[257..262] == b"ustar"
+    };
+    let header = (0..backup.len())
+        .step_by(512)
+        .find(|at| of_name(&backup[*at..*at + 512]))
+        .expect("the part is in the backup");
+    let size =
+        std::str::from_utf8(&backup[header + 124..header + 135]).expect("a size is octal digits");
+    let size =
+        usize::from_str_radix(size.trim_matches(['\0', ' ']), 8).expect("a size is octal digits");
     header + 512..header + 512 + size
 }
 
-/// Sees that a backup of these bytes, with its key, is refused with these words, and that nothing is made of it.
+/// Sees that a backup of these bytes, with its key, is refused with these words, and that nothing
+/// is made of it.
 fn is_refused(backup: &[u8], words: &[&str]) {
     let home = tempfile::tempdir().expect("a directory can be made");
     let (file, data) = (home.path().join("damaged.tar"), home.path().join("data"));
     std::fs::write(&file, backup).expect("a file can be written");
     let refused = program(&["restore", text(&file), "--data-dir", text(&data)]);
-    assert!(!refused.status.success() && words.iter().all(|word| said(&refused).contains(word)), "not {words:?}: {}", said(&refused));
+    assert!(
+        !refused.status.success() && words.iter().all(|word| said(&refused).contains(word)),
+        "not {words:?}: {}",
+        said(&refused)
+    );
     assert!(!data.exists(), "nothing is left of what failed");
 }
 
@@ -235,7 +304,10 @@ fn a_backup_that_was_damaged_is_refused_with_what_is_damaged() {
     is_refused(&pages, &words);
     // One bit in a text: a sound database that says something else.
     let mut bit = whole.clone();
-    let at = whole[database.clone()].windows(11).position(|bytes| bytes == b"\"CONVERGED\"").expect("the state is in it");
+    let at = whole[database.clone()]
+        .windows(11)
+        .position(|bytes| bytes == b"\"CONVERGED\"")
+        .expect("the state is in it");
     bit[database.start + at + 1] ^= 1;
     is_refused(&bit, &words);
     let mut key = whole.clone();
@@ -275,9 +347,15 @@ fn a_backup_that_is_cut_off_is_refused_wherever_it_was_cut() {
     let whole = std::fs::read(&file).expect("it can be read");
     let (database, key) = (part(&whole, "pvn.db"), part(&whole, "secret.key"));
     // Within the database, the key and a blob; between two parts; and within what ends the file.
-    for length in
-        [database.start + 5000, key.start + 3, key.start + 512, key.start + 1024, key.start + 1100, whole.len() - 1024, whole.len() - 512]
-    {
+    for length in [
+        database.start + 5000,
+        key.start + 3,
+        key.start + 512,
+        key.start + 1024,
+        key.start + 1100,
+        whole.len() - 1024,
+        whole.len() - 512,
+    ] {
         is_refused(&whole[..length], &["cut off", "another backup"]);
     }
 }
@@ -292,7 +370,12 @@ fn a_damaged_database_is_told_by_backup_and_gives_no_file() {
     let file = scheduler.home().join("backup.tar");
     let refused = program(&["backup", text(&file), "--data-dir", text(&scheduler.data())]);
     let told = said(&refused);
-    assert!(!refused.status.success() && told.contains("is damaged") && told.contains("restore an earlier backup"), "{told}");
+    assert!(
+        !refused.status.success()
+            && told.contains("is damaged")
+            && told.contains("restore an earlier backup"),
+        "{told}"
+    );
     assert!(told.contains(text(&database)) && !file.exists(), "{told}");
 }
 
@@ -309,7 +392,11 @@ fn a_backup_is_restored_onto_a_volume_of_its_own() {
     let (scheduler, file) = backed_up();
     // As a new volume of Kubernetes is: mounted, and with the directory that ext4 makes.
     let mut copy = Scheduler::stopped();
-    let Some(_disk) = small_disk("a_backup_is_restored_onto_a_volume_of_its_own", &copy.data(), "100m") else { return };
+    let Some(_disk) =
+        small_disk("a_backup_is_restored_onto_a_volume_of_its_own", &copy.data(), "100m")
+    else {
+        return;
+    };
     std::fs::create_dir(copy.data().join("lost+found")).expect("a directory can be made");
     done(&["restore", text(&file), "--data-dir", text(&copy.data())]);
     copy.run(&Start::default());
@@ -334,14 +421,26 @@ fn a_full_disk_is_told_by_backup_and_restore_and_nothing_is_left_there() {
     let (scheduler, file) = backed_up();
     let home = tempfile::tempdir().expect("a directory can be made");
     let disk = home.path().join("disk");
-    let Some(_disk) = small_disk("a_full_disk_is_told_by_backup_and_restore_and_nothing_is_left_there", &disk, "128k") else { return };
+    let Some(_disk) = small_disk(
+        "a_full_disk_is_told_by_backup_and_restore_and_nothing_is_left_there",
+        &disk,
+        "128k",
+    ) else {
+        return;
+    };
     for (arguments, begins) in [
-        (["backup", text(&disk.join("new.tar")), "--data-dir", text(&scheduler.data())], "the database cannot be copied to"),
+        (
+            ["backup", text(&disk.join("new.tar")), "--data-dir", text(&scheduler.data())],
+            "the database cannot be copied to",
+        ),
         (["restore", text(&file), "--data-dir", text(&disk.join("new"))], "failed to write in"),
     ] {
         let refused = program(&arguments);
         let told = said(&refused);
-        assert!(!refused.status.success() && told.contains(&format!("{begins} {}", text(&disk))), "{told}");
+        assert!(
+            !refused.status.success() && told.contains(&format!("{begins} {}", text(&disk))),
+            "{told}"
+        );
         assert!(told.contains("full") || told.contains("No space left"), "{told}");
         assert!(!told.contains("no backup"), "the backup is well: {told}");
         assert_eq!(std::fs::read_dir(&disk).expect("it can be read").count(), 0, "{told}");
@@ -353,20 +452,40 @@ fn what_is_no_backup_is_refused_and_leaves_nothing() {
     let home = tempfile::tempdir().expect("a directory can be made");
     let data = home.path().join("data");
     let file = home.path().join("file");
-    for (bytes, word) in [(b"a shopping list".to_vec(), "no backup"), (Vec::new(), "no backup"), (vec![0; 4096], "no backup")] {
+    for (bytes, word) in [
+        (b"a shopping list".to_vec(), "no backup"),
+        (Vec::new(), "no backup"),
+        (vec![0; 4096], "no backup"),
+    ] {
         std::fs::write(&file, bytes).expect("a file can be written");
         let refused = program(&["restore", text(&file), "--data-dir", text(&data)]);
         assert!(!refused.status.success() && said(&refused).contains(word), "{}", said(&refused));
         assert!(!data.exists());
     }
-    let refused = program(&["backup", text(&home.path().join("new.tar")), "--data-dir", text(&data)]);
-    assert!(!refused.status.success() && said(&refused).contains("no database"), "{}", said(&refused));
+    let refused =
+        program(&["backup", text(&home.path().join("new.tar")), "--data-dir", text(&data)]);
+    assert!(
+        !refused.status.success() && said(&refused).contains("no database"),
+        "{}",
+        said(&refused)
+    );
     std::fs::create_dir_all(data.join(".pvn-restore-x")).expect("a directory can be made");
     let refused = program(&["restore", text(&file), "--data-dir", text(&data)]);
-    assert!(!refused.status.success() && said(&refused).contains("interrupted"), "{}", said(&refused));
+    assert!(
+        !refused.status.success() && said(&refused).contains("interrupted"),
+        "{}",
+        said(&refused)
+    );
     let refused = program(&["serve", "--listen", "127.0.0.1:0", "--data-dir", text(&data)]);
-    assert!(!refused.status.success() && said(&refused).contains("interrupted"), "{}", said(&refused));
-    assert!(!data.join("pvn.db").exists() && !data.join("secret.key").exists(), "nothing is begun there");
+    assert!(
+        !refused.status.success() && said(&refused).contains("interrupted"),
+        "{}",
+        said(&refused)
+    );
+    assert!(
+        !data.join("pvn.db").exists() && !data.join("secret.key").exists(),
+        "nothing is begun there"
+    );
 }
 
 #[test]
@@ -375,9 +494,21 @@ fn bad_input_a_backup_to_stdout_is_refused_and_writes_nothing() {
     for file in ["-", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1"] {
         let arguments = ["backup", file, "--data-dir", text(home.path())];
         let mut command = Command::new(programs::program("pvn-scheduler"));
-        let refused = command.args(arguments).current_dir(home.path()).output().expect("the program can be started");
-        assert!(!refused.status.success() && refused.stdout.is_empty(), "{file}: {}", said(&refused));
-        assert!(said(&refused).contains("a backup is written to a file: name one"), "{file}: {}", said(&refused));
+        let refused = command
+            .args(arguments)
+            .current_dir(home.path())
+            .output()
+            .expect("the program can be started");
+        assert!(
+            !refused.status.success() && refused.stdout.is_empty(),
+            "{file}: {}",
+            said(&refused)
+        );
+        assert!(
+            said(&refused).contains("a backup is written to a file: name one"),
+            "{file}: {}",
+            said(&refused)
+        );
     }
     assert_eq!(std::fs::read_dir(home.path()).expect("it can be read").count(), 0);
 }

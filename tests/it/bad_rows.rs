@@ -1,5 +1,6 @@
-//! A row that no program of ours wrote, and the real daemon over it: one instance stops at most, and says so. Every column of
-//! every table is tried with the driver in process; here is what only whole programs show.
+//! A row that no program of ours wrote, and the real daemon over it: one instance stops at most,
+//! and says so. Every column of every table is tried with the driver in process; here is what only
+//! whole programs show.
 
 use tests::disk::edit;
 use tests::files::Files;
@@ -20,8 +21,11 @@ fn applies(files: &Files, instance: &str) -> usize {
 }
 
 #[test]
-fn p1_an_apply_whose_row_cannot_be_read_stops_its_instance_alone_and_no_second_one_runs_beside_it() {
-    if !can_edit("p1_an_apply_whose_row_cannot_be_read_stops_its_instance_alone_and_no_second_one_runs_beside_it") {
+fn p1_an_apply_whose_row_cannot_be_read_stops_its_instance_alone_and_no_second_one_runs_beside_it()
+{
+    if !can_edit(
+        "p1_an_apply_whose_row_cannot_be_read_stops_its_instance_alone_and_no_second_one_runs_beside_it",
+    ) {
         return;
     }
     let mut scheduler = Scheduler::stopped();
@@ -32,18 +36,30 @@ fn p1_an_apply_whose_row_cannot_be_read_stops_its_instance_alone_and_no_second_o
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     wait::until("the apply to run", || (applies(&files, "s0.c0") == 1).then_some(()));
     scheduler.kill();
-    edit(&scheduler.data().join("pvn.db"), "UPDATE jobs SET attempt = 'one' WHERE ended_at IS NULL AND kind = 'apply'");
+    edit(
+        &scheduler.data().join("pvn.db"),
+        "UPDATE jobs SET attempt = 'one' WHERE ended_at IS NULL AND kind = 'apply'",
+    );
     scheduler.run(&Start::default());
 
     let broken = scheduler.channel_becomes("s0", "c0", "BROKEN");
     let said = broken["message"].as_str().unwrap_or_default().to_owned();
-    assert!(said.contains("table jobs") && said.contains("column attempt") && said.contains("one"), "{said}");
+    assert!(
+        said.contains("table jobs") && said.contains("column attempt") && said.contains("one"),
+        "{said}"
+    );
     let explained = scheduler.ok(&["services", "explain", "s0", "--app", "app", "--channel", "c0"]);
     assert!(explained.contains("table jobs"), "{explained}");
     let (status, ready) = scheduler.get("/readyz").expect("it answers");
-    assert!(status == 200 && ready.contains("app/s0 in c0: ") && ready.contains("column attempt"), "{status} {ready}");
+    assert!(
+        status == 200 && ready.contains("app/s0 in c0: ") && ready.contains("column attempt"),
+        "{status} {ready}"
+    );
     let (status, jobs) = scheduler.get("/v1/jobs").expect("it answers");
-    assert!(status == 200 && jobs.contains("\"unreadable\":[\"table jobs, row id = "), "{status} {jobs}");
+    assert!(
+        status == 200 && jobs.contains("\"unreadable\":[\"table jobs, row id = "),
+        "{status} {jobs}"
+    );
     // The other service does what it is asked.
     scheduler.ok(&["services", "push", "s1", "--app", "app"]);
     wait::until("the other apply to run", || (applies(&files, "s1.c0") == 1).then_some(()));
@@ -51,7 +67,10 @@ fn p1_an_apply_whose_row_cannot_be_read_stops_its_instance_alone_and_no_second_o
     // A person starts it anew while the apply runs that nobody can read of.
     scheduler.ok(&["services", "retry", "s0", "--app", "app", "--channel", "c0"]);
     wait::until("the apply to be held back", || {
-        scheduler.channel("s0", "c0")["message"].as_str().is_some_and(|message| message.contains("may still run")).then_some(())
+        scheduler.channel("s0", "c0")["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("may still run"))
+            .then_some(())
     });
     assert_eq!(applies(&files, "s0.c0"), 1, "no second one beside it");
     files.let_go();
@@ -69,10 +88,22 @@ const ROWS: &[(&str, &str)] = &[
     ("an unknown role", "UPDATE tokens SET role = 'emperor' WHERE name = 'other'"),
     ("the role of the only admin token", "UPDATE tokens SET role = x'FFFE00' WHERE name = 'admin'"),
     ("a runtime without a summary", "UPDATE runtimes SET summary = '' WHERE name = 'local'"),
-    ("the last number of the log", "UPDATE events SET seq = 9223372036854775807 WHERE seq = (SELECT MAX(seq) FROM events)"),
-    ("the last number of a job", "UPDATE jobs SET seq = 9223372036854775807 WHERE seq = (SELECT MIN(seq) FROM jobs)"),
-    ("a finished job without a kind", "UPDATE jobs SET kind = 'dance' WHERE seq = (SELECT MIN(seq) FROM jobs)"),
-    ("a clock that nobody can read", "UPDATE meta SET value = CAST(x'FFFE' AS TEXT) WHERE key = 'clock'"),
+    (
+        "the last number of the log",
+        "UPDATE events SET seq = 9223372036854775807 WHERE seq = (SELECT MAX(seq) FROM events)",
+    ),
+    (
+        "the last number of a job",
+        "UPDATE jobs SET seq = 9223372036854775807 WHERE seq = (SELECT MIN(seq) FROM jobs)",
+    ),
+    (
+        "a finished job without a kind",
+        "UPDATE jobs SET kind = 'dance' WHERE seq = (SELECT MIN(seq) FROM jobs)",
+    ),
+    (
+        "a clock that nobody can read",
+        "UPDATE meta SET value = CAST(x'FFFE' AS TEXT) WHERE key = 'clock'",
+    ),
     ("a stop of nobody", "INSERT INTO pending_actions VALUES (1000000, 'nobody', 'nothing', 1)"),
 ];
 
@@ -95,10 +126,16 @@ fn p5_a_row_that_is_no_instances_keeps_no_daemon_from_starting() {
         let pushed = scheduler.json(&["services", "push", "s0", "--app", "app"]);
         wait::until(&format!("{row}: the new release to be converged"), || {
             let channel = scheduler.channel("s0", "c0");
-            (channel["convergedVersion"] == pushed["version"] && channel["status"] == "CONVERGED").then_some(())
+            (channel["convergedVersion"] == pushed["version"] && channel["status"] == "CONVERGED")
+                .then_some(())
         });
-        for list in [&["jobs", "list"][..], &["releases", "list"], &["runtimes", "list"], &["services", "list"], &["auth", "token", "list"]]
-        {
+        for list in [
+            &["jobs", "list"][..],
+            &["releases", "list"],
+            &["runtimes", "list"],
+            &["services", "list"],
+            &["auth", "token", "list"],
+        ] {
             scheduler.ok(list);
         }
         assert_eq!(scheduler.get("/v1/events?limit=1000").expect("it answers").0, 200, "{row}");
@@ -116,7 +153,9 @@ fn p1_an_owner_that_cannot_be_read_refuses_the_start_with_its_row_and_the_way_ou
     edit(&database, "UPDATE owner SET epoch = 9223372036854775807");
     let log = scheduler.is_refused(&Start::default());
     assert!(
-        ["table owner", "id = \"1\"", "column epoch", "9223372036854775807", "DELETE FROM owner"].iter().all(|part| log.contains(part)),
+        ["table owner", "id = \"1\"", "column epoch", "9223372036854775807", "DELETE FROM owner"]
+            .iter()
+            .all(|part| log.contains(part)),
         "{log}"
     );
     edit(&database, "DELETE FROM owner");
@@ -125,7 +164,9 @@ fn p1_an_owner_that_cannot_be_read_refuses_the_start_with_its_row_and_the_way_ou
 
 #[test]
 fn p1_a_lineage_that_cannot_be_read_refuses_the_start_with_the_command_that_mends_it() {
-    if !can_edit("p1_a_lineage_that_cannot_be_read_refuses_the_start_with_the_command_that_mends_it") {
+    if !can_edit(
+        "p1_a_lineage_that_cannot_be_read_refuses_the_start_with_the_command_that_mends_it",
+    ) {
         return;
     }
     let mut scheduler = Scheduler::start();
@@ -135,7 +176,8 @@ fn p1_a_lineage_that_cannot_be_read_refuses_the_start_with_the_command_that_mend
     let log = scheduler.is_refused(&Start::default());
     assert!(log.contains("table meta, row key = \"lineage\": column value"), "{log}");
     // What it says to type is typed.
-    let (_, command) = log.split_once("`sqlite3 FILE \"").unwrap_or_else(|| panic!("no command: {log}"));
+    let (_, command) =
+        log.split_once("`sqlite3 FILE \"").unwrap_or_else(|| panic!("no command: {log}"));
     let (sql, _) = command.split_once("\"`").expect("the command ends");
     edit(&database, sql);
     scheduler.run(&Start::default());

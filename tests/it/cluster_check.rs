@@ -1,5 +1,5 @@
-//! `pvnctl runtimes check` on a real cluster: nothing is found where all is well, each fault is found alone with its remedy, and
-//! nothing is left behind.
+//! `pvnctl runtimes check` on a real cluster: nothing is found where all is well, each fault is
+//! found alone with its remedy, and nothing is left behind.
 
 use serde_json::{Value, json};
 use tests::cluster::{ADDRESS, Account, Cluster};
@@ -11,7 +11,8 @@ use crate::cluster_world::injected;
 /// In the order in which they are told.
 const CHECKS: [&str; 5] = ["connection", "rights", "namespace", "wrapperImage", "wayBack"];
 
-/// A scheduler with an account of its own, and the custom runtime `r-…` on the cluster `k8s` that injects the wrapper.
+/// A scheduler with an account of its own, and the custom runtime `r-…` on the cluster `k8s` that
+/// injects the wrapper.
 struct World<'c> {
     cluster: &'c Cluster,
     account: Account,
@@ -41,7 +42,8 @@ impl<'c> World<'c> {
         all.extend(settings.as_object().cloned().unwrap_or_default());
         let apply = json!({"taskConfig": {"program": {"image": "x:1", "entrypoint": ["x"]}}});
         self.scheduler.apply(&format!(
-            "runtime: {{name: k8s, kubernetes: {cluster}}}\n---\nruntime: {{name: {}, custom: {{proxyRuntime: {{runtime: k8s}}, apply: {apply}}}}}\n",
+            "runtime: {{name: k8s, kubernetes: {cluster}}}\n---\nruntime: {{name: {}, custom: \
+             {{proxyRuntime: {{runtime: k8s}}, apply: {apply}}}}}\n",
             self.runtime()
         ));
     }
@@ -49,8 +51,13 @@ impl<'c> World<'c> {
     /// What is found: exit code, and the checks.
     fn check(&self, runtime: &str) -> (Option<i32>, Vec<Value>) {
         let output = self.scheduler.pvnctl(["runtimes", "check", runtime, "-o", "json"]);
-        let found: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("no JSON ({error}): {}\n{}", String::from_utf8_lossy(&output.stderr), self.scheduler.log()));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!(
+                "no JSON ({error}): {}\n{}",
+                String::from_utf8_lossy(&output.stderr),
+                self.scheduler.log()
+            )
+        });
         assert_eq!(found["ok"], output.status.success(), "{found:#}");
         let checks = found["checks"].as_array().expect("checks is a list").clone();
         let kinds: Vec<_> = checks.iter().map(|check| check["check"].clone()).collect();
@@ -58,7 +65,8 @@ impl<'c> World<'c> {
         (output.status.code(), checks)
     }
 
-    /// Checks until all works: a machine on which much else goes on may need longer for a Pod than a check does.
+    /// Checks until all works: a machine on which much else goes on may need longer for a Pod than
+    /// a check does.
     fn works(&self, runtime: &str) -> Vec<Value> {
         let mut last = Vec::new();
         wait::until_within(wait::PATIENCE * 3, "all to work", || {
@@ -70,34 +78,55 @@ impl<'c> World<'c> {
         last
     }
 
-    /// Checks that all works up to this one, which fails with these words in message and remedy, and that nothing is left.
+    /// Checks that all works up to this one, which fails with these words in message and remedy,
+    /// and that nothing is left.
     fn fails(&self, failing: &str, message: &str, remedy: &str) {
         let (code, found) = self.check(&self.runtime());
         assert_eq!(code, Some(2), "{found:#?}");
         let failed: Vec<_> = found.iter().filter(|check| check["status"] == "FAILED").collect();
         let [check] = failed[..] else { panic!("not one failure: {found:#?}") };
-        let has = |field: &str, part: &str| check[field].as_str().is_some_and(|text| text.contains(part));
-        assert!(check["check"] == failing && has("message", message) && has("remedy", remedy), "{found:#?}");
-        assert!(found.iter().take_while(|check| check["status"] != "FAILED").all(|check| check["status"] == "OK"), "{found:#?}");
+        let has =
+            |field: &str, part: &str| check[field].as_str().is_some_and(|text| text.contains(part));
+        assert!(
+            check["check"] == failing && has("message", message) && has("remedy", remedy),
+            "{found:#?}"
+        );
+        assert!(
+            found
+                .iter()
+                .take_while(|check| check["status"] != "FAILED")
+                .all(|check| check["status"] == "OK"),
+            "{found:#?}"
+        );
         self.leaves_nothing();
     }
 
     fn leaves_nothing(&self) {
-        let left = |kinds: &str| self.cluster.kubectl(&["get", kinds, "--namespace", &self.namespace(), "-o", "name"], "");
+        let left = |kinds: &str| {
+            self.cluster
+                .kubectl(&["get", kinds, "--namespace", &self.namespace(), "-o", "name"], "")
+        };
         assert_eq!(left("jobs"), "");
         // The cluster itself removes what belongs to a Job.
-        wait::until("Pods and Secrets to be removed", || left("pods,secrets").is_empty().then_some(()));
+        wait::until("Pods and Secrets to be removed", || {
+            left("pods,secrets").is_empty().then_some(())
+        });
     }
 }
 
 #[test]
 fn a_check_finds_nothing_where_all_is_well_with_the_published_rights() {
-    let Some(cluster) = Cluster::get("a_check_finds_nothing_where_all_is_well_with_the_published_rights") else { return };
+    let Some(cluster) =
+        Cluster::get("a_check_finds_nothing_where_all_is_well_with_the_published_rights")
+    else {
+        return;
+    };
     let world = World::new(&cluster, &[]);
     world.apply(&json!({}));
     for asked in [world.runtime().as_str(), "k8s"] {
         let found = world.works(asked);
-        let is_of_it = |check: &Value| check["runtime"] == world.runtime() && check["remedy"].is_null();
+        let is_of_it =
+            |check: &Value| check["runtime"] == world.runtime() && check["remedy"].is_null();
         assert!(found.iter().all(is_of_it), "{found:#?}");
     }
     world.leaves_nothing();
@@ -105,12 +134,18 @@ fn a_check_finds_nothing_where_all_is_well_with_the_published_rights() {
     let table = String::from_utf8_lossy(&table);
     assert!(table.contains("CHECK") && table.contains("wayBack"), "{table}");
     let seen = cluster.creations(&world.namespace());
-    assert!(seen.len() >= 3 && seen.values().all(|times| *times == 1), "each check made one Job: {seen:?}");
+    assert!(
+        seen.len() >= 3 && seen.values().all(|times| *times == 1),
+        "each check made one Job: {seen:?}"
+    );
 }
 
 #[test]
 fn a_check_names_a_right_that_is_missing_and_makes_nothing() {
-    let Some(cluster) = Cluster::get("a_check_names_a_right_that_is_missing_and_makes_nothing") else { return };
+    let Some(cluster) = Cluster::get("a_check_names_a_right_that_is_missing_and_makes_nothing")
+    else {
+        return;
+    };
     let world = World::new(&cluster, &[]);
     world.apply(&json!({}));
     let _missing = world.account.without("pvn-jobs", "deletecollection", "pods");
@@ -121,24 +156,41 @@ fn a_check_names_a_right_that_is_missing_and_makes_nothing() {
 
 #[test]
 fn a_check_tells_of_an_absent_wrapper_image_in_the_clusters_words() {
-    let Some(cluster) = Cluster::get("a_check_tells_of_an_absent_wrapper_image_in_the_clusters_words") else { return };
+    let Some(cluster) =
+        Cluster::get("a_check_tells_of_an_absent_wrapper_image_in_the_clusters_words")
+    else {
+        return;
+    };
     let world = World::new(&cluster, &[]);
     world.apply(&json!({"wrapper": {"inject": true, "image": "pvn.test/absent:1"}}));
-    world.fails("wrapperImage", "no Pod with `pvn.test/absent:1` runs: ErrImagePull: ", "kubernetes.wrapper.image");
+    world.fails(
+        "wrapperImage",
+        "no Pod with `pvn.test/absent:1` runs: ErrImagePull: ",
+        "kubernetes.wrapper.image",
+    );
 }
 
 #[test]
 fn a_check_tells_where_pods_cannot_reach_the_scheduler_and_why() {
-    let Some(cluster) = Cluster::get("a_check_tells_where_pods_cannot_reach_the_scheduler_and_why") else { return };
+    let Some(cluster) = Cluster::get("a_check_tells_where_pods_cannot_reach_the_scheduler_and_why")
+    else {
+        return;
+    };
     let url = format!("http://{ADDRESS}:9");
     let world = World::new(&cluster, &["--advertise-url", &url]);
     world.apply(&json!({}));
-    world.fails("wayBack", &format!("a Pod does not reach this scheduler at {url}: "), "--advertise-url");
+    world.fails(
+        "wayBack",
+        &format!("a Pod does not reach this scheduler at {url}: "),
+        "--advertise-url",
+    );
 }
 
 #[test]
 fn a_check_tells_of_a_cluster_that_cannot_be_used() {
-    let Some(cluster) = Cluster::get("a_check_tells_of_a_cluster_that_cannot_be_used") else { return };
+    let Some(cluster) = Cluster::get("a_check_tells_of_a_cluster_that_cannot_be_used") else {
+        return;
+    };
     let world = World::new(&cluster, &[]);
     let kubeconfig = std::fs::read_to_string(world.account.kubeconfig()).expect("it is there");
     let changed = |from: &str, to: &str| {
@@ -151,5 +203,9 @@ fn a_check_tells_of_a_cluster_that_cannot_be_used() {
     world.apply(&json!({"kubeconfig": "/nowhere/kubeconfig"}));
     world.fails("connection", "/nowhere/kubeconfig", "kubernetes.kubeconfig");
     world.apply(&changed("{token: ", "{token: wrong"));
-    world.fails("connection", "Unauthorized; the credentials of the kubeconfig are not accepted", "credentials that this cluster accepts");
+    world.fails(
+        "connection",
+        "Unauthorized; the credentials of the kubeconfig are not accepted",
+        "credentials that this cluster accepts",
+    );
 }

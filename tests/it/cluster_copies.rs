@@ -1,5 +1,5 @@
-//! What people do by hand beside a job on a real cluster, with its manifest or its Pod, says nothing of how its command ends
-//! (promises P1 and P8).
+//! What people do by hand beside a job on a real cluster, with its manifest or its Pod, says
+//! nothing of how its command ends (promises P1 and P8).
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,7 +15,8 @@ async fn manifest(jobs: &Api<Job>, name: Option<&str>) -> Value {
     let found = jobs.list(&ListParams::default()).await.expect("Jobs can be listed").items;
     assert_eq!(found.len(), 1, "there is one Job");
     let mut job = serde_json::to_value(&found[0]).expect("a Job is JSON");
-    job["metadata"] = json!({"name": name.unwrap_or(&found[0].name_any()), "labels": found[0].labels()});
+    job["metadata"] =
+        json!({"name": name.unwrap_or(&found[0].name_any()), "labels": found[0].labels()});
     job.as_object_mut().expect("it is one").remove("status");
     job["spec"].as_object_mut().expect("it is one").remove("selector");
     let template = &mut job["spec"]["template"];
@@ -41,10 +42,20 @@ async fn make(jobs: &Api<Job>, manifest: Value) {
 
 #[test]
 fn p8_a_copy_of_a_jobs_manifest_that_somebody_tries_says_nothing_of_the_job() {
-    let Some(cluster) = Cluster::get("p8_a_copy_of_a_jobs_manifest_that_somebody_tries_says_nothing_of_the_job") else { return };
+    let Some(cluster) =
+        Cluster::get("p8_a_copy_of_a_jobs_manifest_that_somebody_tries_says_nothing_of_the_job")
+    else {
+        return;
+    };
     for (image, settings) in [(TOOLS, json!({})), (TOOLS_AND_LIBRARIES, injected(&cluster))] {
         let world = World::new(&cluster, "copy");
-        world.release(&settings, &format!("    apply: {{kubernetesConfig: {}}}", world.script_in(image, &format!("{UNTIL_GO}; exit 3"))));
+        world.release(
+            &settings,
+            &format!(
+                "    apply: {{kubernetesConfig: {}}}",
+                world.script_in(image, &format!("{UNTIL_GO}; exit 3"))
+            ),
+        );
         world.runs();
         run(async {
             let jobs: Api<Job> = Api::namespaced(cluster.client().await, &world.namespace());
@@ -63,9 +74,16 @@ fn p8_a_copy_of_a_jobs_manifest_that_somebody_tries_says_nothing_of_the_job() {
 
 #[test]
 fn p8_a_job_that_somebody_replaces_by_another_of_its_name_has_an_unknown_end() {
-    let Some(cluster) = Cluster::get("p8_a_job_that_somebody_replaces_by_another_of_its_name_has_an_unknown_end") else { return };
+    let Some(cluster) =
+        Cluster::get("p8_a_job_that_somebody_replaces_by_another_of_its_name_has_an_unknown_end")
+    else {
+        return;
+    };
     let world = World::new(&cluster, "by-hand");
-    world.release(&json!({}), &format!("    apply: {{kubernetesConfig: {}}}", world.script(UNTIL_GO)));
+    world.release(
+        &json!({}),
+        &format!("    apply: {{kubernetesConfig: {}}}", world.script(UNTIL_GO)),
+    );
     world.runs();
     run(async {
         let jobs: Api<Job> = Api::namespaced(cluster.client().await, &world.namespace());
@@ -83,10 +101,14 @@ fn p8_a_job_that_somebody_replaces_by_another_of_its_name_has_an_unknown_end() {
     assert_eq!((&job["status"], &job["exitCode"]), (&json!("UNKNOWN"), &Value::Null), "{job:#}");
 }
 
-/// A Pod whose command ends well as soon as it is asked to, and whose other container takes a while.
+/// A Pod whose command ends well as soon as it is asked to, and whose other container takes a
+/// while.
 fn with_a_slow_neighbour(world: &World<'_>) -> String {
-    let mut file: Value = serde_json::from_str(&world.script(&format!("trap 'exit 0' TERM; {UNTIL_GO}"))).expect("it is JSON");
-    let mut job: Value = serde_json::from_str(file["inlined"].as_str().expect("it is a text")).expect("it is JSON");
+    let mut file: Value =
+        serde_json::from_str(&world.script(&format!("trap 'exit 0' TERM; {UNTIL_GO}")))
+            .expect("it is JSON");
+    let mut job: Value =
+        serde_json::from_str(file["inlined"].as_str().expect("it is a text")).expect("it is JSON");
     let pod = &mut job["spec"]["template"]["spec"];
     pod["terminationGracePeriodSeconds"] = json!(30);
     let slow = "trap 'sleep 8; exit 0' TERM; while :; do sleep 0.1; done";
@@ -98,9 +120,16 @@ fn with_a_slow_neighbour(world: &World<'_>) -> String {
 
 #[test]
 fn p8_a_pod_that_is_deleted_and_then_evicted_too_did_not_end_by_itself() {
-    let Some(cluster) = Cluster::get("p8_a_pod_that_is_deleted_and_then_evicted_too_did_not_end_by_itself") else { return };
+    let Some(cluster) =
+        Cluster::get("p8_a_pod_that_is_deleted_and_then_evicted_too_did_not_end_by_itself")
+    else {
+        return;
+    };
     let world = World::new(&cluster, "twice");
-    world.release(&json!({}), &format!("    apply: {{kubernetesConfig: {}}}", with_a_slow_neighbour(&world)));
+    world.release(
+        &json!({}),
+        &format!("    apply: {{kubernetesConfig: {}}}", with_a_slow_neighbour(&world)),
+    );
     world.runs();
     run(async {
         let pods: Api<Pod> = Api::namespaced(cluster.client().await, &world.namespace());
@@ -108,7 +137,9 @@ fn p8_a_pod_that_is_deleted_and_then_evicted_too_did_not_end_by_itself() {
         let name = found[0].name_any();
         pods.delete(&name, &DeleteParams::default()).await.expect("a Pod can be deleted");
         tokio::time::sleep(std::time::Duration::from_secs(4)).await;
-        pods.evict(&name, &EvictParams::default()).await.expect("a Pod that is being deleted can be evicted");
+        pods.evict(&name, &EvictParams::default())
+            .await
+            .expect("a Pod that is being deleted can be evicted");
     });
     world.scheduler.channel_becomes("s", "c", "FAILED");
     let job = world.ended("apply");

@@ -11,9 +11,15 @@ const WRAPPER: &str = concat!("docker.io/library/pvn-wrapper:", env!("CARGO_PKG_
 
 #[test]
 fn the_example_converges_with_job_files_a_task_info_and_an_approval() {
-    let Some(cluster) = Cluster::get("the_example_converges_with_job_files_a_task_info_and_an_approval") else { return };
+    let Some(cluster) =
+        Cluster::get("the_example_converges_with_job_files_a_task_info_and_an_approval")
+    else {
+        return;
+    };
     let wrapper = programs::program("pvn-wrapper");
-    cluster.import(&Image::empty(WRAPPER).program("pvn-wrapper", &wrapper).entrypoint(&["/pvn-wrapper"]));
+    cluster.import(
+        &Image::empty(WRAPPER).program("pvn-wrapper", &wrapper).entrypoint(&["/pvn-wrapper"]),
+    );
     cluster.import(&Image::with_tools(BUSYBOX).program("unused/pvn-wrapper", &wrapper));
 
     let mut scheduler = Scheduler::stopped_at(ADDRESS);
@@ -48,7 +54,12 @@ fn the_example_converges_with_job_files_a_task_info_and_an_approval() {
     cluster.kubectl(&["apply", "-f", "-"], &setup);
 
     scheduler.run(&Start::default());
-    scheduler.ok(&["configs", "apply", "--no-prompt", example.to_str().expect("its path is plain")]);
+    scheduler.ok(&[
+        "configs",
+        "apply",
+        "--no-prompt",
+        example.to_str().expect("its path is plain"),
+    ]);
     scheduler.ok(&["services", "push", "web", "--app", "example"]);
     let channel = |name: &str| {
         let service = scheduler.json(&["services", "get", "web", "--app", "example"]);
@@ -56,21 +67,40 @@ fn the_example_converges_with_job_files_a_task_info_and_an_approval() {
         channels.into_iter().find(|channel| channel["channel"] == name).unwrap_or_default()
     };
     let becomes = |name: &str, status: &str| {
-        wait::until_within(wait::PATIENCE * 2, &format!("{name} to be {status}"), || (channel(name)["status"] == status).then_some(()));
+        wait::until_within(wait::PATIENCE * 2, &format!("{name} to be {status}"), || {
+            (channel(name)["status"] == status).then_some(())
+        });
     };
     becomes("staging", "CONVERGED");
     becomes("production", "WAITING_MANUAL_APPROVAL");
-    assert_eq!(std::fs::read_to_string(site.join("staging/index.html")).expect("it was written"), "hello\n");
+    assert_eq!(
+        std::fs::read_to_string(site.join("staging/index.html")).expect("it was written"),
+        "hello\n"
+    );
     assert!(!site.join("production").exists(), "nobody has approved it");
-    scheduler.ok(&["services", "approve", "web", "--app", "example", "--channel", "production", "--yes"]);
+    scheduler.ok(&[
+        "services",
+        "approve",
+        "web",
+        "--app",
+        "example",
+        "--channel",
+        "production",
+        "--yes",
+    ]);
     scheduler.ok(&["services", "wait", "web", "--app", "example", "--timeout", "120s"]);
-    assert_eq!(std::fs::read_to_string(site.join("production/index.html")).expect("it was written"), "hello\n");
+    assert_eq!(
+        std::fs::read_to_string(site.join("production/index.html")).expect("it was written"),
+        "hello\n"
+    );
     wait::until("getInfo to be shown", || {
-        (channel("production")["info"][0]["text"] == "production/index.html in the volume site").then_some(())
+        (channel("production")["info"][0]["text"] == "production/index.html in the volume site")
+            .then_some(())
     });
 
     std::fs::write(site.join("production/index.html"), "oops\n").expect("a file can be written");
     wait::until_within(wait::PATIENCE * 2, "the repair", || {
-        (std::fs::read_to_string(site.join("production/index.html")).ok()? == "hello\n").then_some(())
+        (std::fs::read_to_string(site.join("production/index.html")).ok()? == "hello\n")
+            .then_some(())
     });
 }

@@ -1,5 +1,6 @@
-//! Jobs on a real cluster of which a part is away for a while: nothing is lost, nothing runs twice, nobody waits for ever.
-//! These tests have the cluster to themselves; each does all that it can in one outage.
+//! Jobs on a real cluster of which a part is away for a while: nothing is lost, nothing runs twice,
+//! nobody waits for ever. These tests have the cluster to themselves; each does all that it can in
+//! one outage.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -21,9 +22,14 @@ fn p1_p5_p6_the_api_server_may_be_away_while_jobs_are_submitted_and_run() {
     let test = "p1_p5_p6_the_api_server_may_be_away_while_jobs_are_submitted_and_run";
     let Some(cluster) = Cluster::alone(test) else { return };
     let wrapped = injected(&cluster);
-    let apply = |world: &World<'_>, image| format!("    apply: {{kubernetesConfig: {}}}", world.script_in(image, UNTIL_GO));
-    let mut worlds: Vec<World<'_>> = ["submitted", "runs", "reports", "restarted"].map(|name| World::new(&cluster, name)).into();
-    let [submitted, runs, reports, restarted] = worlds.as_mut_slice() else { panic!("there are four") };
+    let apply = |world: &World<'_>, image| {
+        format!("    apply: {{kubernetesConfig: {}}}", world.script_in(image, UNTIL_GO))
+    };
+    let mut worlds: Vec<World<'_>> =
+        ["submitted", "runs", "reports", "restarted"].map(|name| World::new(&cluster, name)).into();
+    let [submitted, runs, reports, restarted] = worlds.as_mut_slice() else {
+        panic!("there are four")
+    };
     submitted.apply(&json!({}), &apply(submitted, TOOLS_AND_LIBRARIES));
     runs.release(&json!({}), &apply(runs, TOOLS_AND_LIBRARIES));
     reports.release(&wrapped, &apply(reports, TOOLS_AND_LIBRARIES));
@@ -40,7 +46,10 @@ fn p1_p5_p6_the_api_server_may_be_away_while_jobs_are_submitted_and_run() {
     outage.lasts(AWAY);
     for world in [&*submitted, &*runs, &*restarted] {
         let channel = world.scheduler.channel("s", "c");
-        assert_eq!(channel["status"], "CONVERGING", "nobody knows yet, and nothing is wrong: {channel:#}");
+        assert_eq!(
+            channel["status"], "CONVERGING",
+            "nobody knows yet, and nothing is wrong: {channel:#}"
+        );
     }
     outage.end();
     for world in &worlds {
@@ -51,11 +60,27 @@ fn p1_p5_p6_the_api_server_may_be_away_while_jobs_are_submitted_and_run() {
 
 #[test]
 fn p6_rule_11_rule_13_of_a_node_without_a_kubelet_nobody_waits_for_ever() {
-    let Some(cluster) = Cluster::alone("p6_rule_11_rule_13_of_a_node_without_a_kubelet_nobody_waits_for_ever") else { return };
+    let Some(cluster) =
+        Cluster::alone("p6_rule_11_rule_13_of_a_node_without_a_kubelet_nobody_waits_for_ever")
+    else {
+        return;
+    };
     let wrapped = injected(&cluster);
     let (lost, reports) = (World::new(&cluster, "lost"), World::new(&cluster, "reports"));
-    lost.release(&json!({}), &format!("    apply: {{kubernetesConfig: {}}}", lost.script_in(TOOLS_AND_LIBRARIES, UNTIL_GO)));
-    reports.release(&wrapped, &format!("    apply: {{kubernetesConfig: {}}}", reports.script_in(TOOLS_AND_LIBRARIES, UNTIL_GO)));
+    lost.release(
+        &json!({}),
+        &format!(
+            "    apply: {{kubernetesConfig: {}}}",
+            lost.script_in(TOOLS_AND_LIBRARIES, UNTIL_GO)
+        ),
+    );
+    reports.release(
+        &wrapped,
+        &format!(
+            "    apply: {{kubernetesConfig: {}}}",
+            reports.script_in(TOOLS_AND_LIBRARIES, UNTIL_GO)
+        ),
+    );
     [&lost, &reports].into_iter().for_each(World::runs);
 
     // A test that dies brings the kubelet back.
@@ -65,10 +90,17 @@ fn p6_rule_11_rule_13_of_a_node_without_a_kubelet_nobody_waits_for_ever() {
         // What the wrapper delivers needs no kubelet.
         reports.scheduler.channel_becomes("s", "c", "CONVERGED");
         run(give_up(&cluster, &lost.namespace()));
-        assert_eq!(lost.jobs("apply")[0]["status"], "RUNNING", "it may have ended well, which its node would say");
+        assert_eq!(
+            lost.jobs("apply")[0]["status"],
+            "RUNNING",
+            "it may have ended well, which its node would say"
+        );
         let channel = lost.scheduler.channel_becomes("s", "c", "FAILED");
         let message = channel["message"].as_str().expect("it has a message");
-        assert!(channel["reason"] == "APPLY_FAILED" && message.contains("its node does not answer"), "{channel:#}");
+        assert!(
+            channel["reason"] == "APPLY_FAILED" && message.contains("its node does not answer"),
+            "{channel:#}"
+        );
         assert_eq!(lost.ended("apply")["status"], "UNKNOWN");
         std::panic::panic_any(AsPlanned);
     }));
@@ -82,9 +114,12 @@ fn p6_rule_11_rule_13_of_a_node_without_a_kubelet_nobody_waits_for_ever() {
 
 struct AsPlanned;
 
-/// Deletes the one Pod of this namespace, in the books: its node does not hear of it. In a larger cluster the node controller
-/// does so; where no node at all answers it suspects itself and deletes nothing.
+/// Deletes the one Pod of this namespace, in the books: its node does not hear of it. In a larger
+/// cluster the node controller does so; where no node at all answers it suspects itself and deletes
+/// nothing.
 async fn give_up(cluster: &Cluster, namespace: &str) {
     let pods: Api<Pod> = Api::namespaced(cluster.client().await, namespace);
-    pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await.expect("Pods can be deleted");
+    pods.delete_collection(&DeleteParams::default(), &ListParams::default())
+        .await
+        .expect("Pods can be deleted");
 }

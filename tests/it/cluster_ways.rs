@@ -1,4 +1,5 @@
-//! All ways in which a wrapper gets into a Job on a real cluster: structured output is checked and arrives, streams apart.
+//! All ways in which a wrapper gets into a Job on a real cluster: structured output is checked and
+//! arrives, streams apart.
 
 use serde_json::{Value, json};
 use tests::cluster::{Cluster, Image};
@@ -6,9 +7,9 @@ use tests::{programs, wait};
 
 use crate::cluster_world::{TOOLS_AND_LIBRARIES, World, injected};
 
-/// What a fetch prints that finds its object as the first release wants it, and one whose document is wrong.
-const RIGHT: &str =
-    r#"{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "versions": [{"version": "s-1", "active": true}]}]}"#;
+/// What a fetch prints that finds its object as the first release wants it, and one whose document
+/// is wrong.
+const RIGHT: &str = r#"{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "versions": [{"version": "s-1", "active": true}]}]}"#;
 const WRONG: &str = r#"{"objects": [{"name": 7}]}"#;
 
 /// Prints the document in the variable as a command would, with something aside.
@@ -45,10 +46,16 @@ type Way = (&'static str, fn(&str) -> Value);
 
 const WAYS: &[Way] = &[
     ("baked into the image as ENTRYPOINT", |document| task(json!({"image": BAKED}), document)),
-    ("`entrypoint` in the config", |document| task(json!({"image": WITHIN, "entrypoint": behind_wrapper()}), document)),
-    ("`cmd` behind an ENTRYPOINT", |document| task(json!({"image": BEFORE, "cmd": ["sh", "-c", PRINT]}), document)),
+    ("`entrypoint` in the config", |document| {
+        task(json!({"image": WITHIN, "entrypoint": behind_wrapper()}), document)
+    }),
+    ("`cmd` behind an ENTRYPOINT", |document| {
+        task(json!({"image": BEFORE, "cmd": ["sh", "-c", PRINT]}), document)
+    }),
     ("`command` of a Job file", |document| job_file(&behind_wrapper(), document)),
-    ("injected before `entrypoint`", |document| task(json!({"image": TOOLS_AND_LIBRARIES, "entrypoint": ["sh", "-c", PRINT]}), document)),
+    ("injected before `entrypoint`", |document| {
+        task(json!({"image": TOOLS_AND_LIBRARIES, "entrypoint": ["sh", "-c", PRINT]}), document)
+    }),
     ("injected into a Job file", |document| job_file(&["sh", "-c", PRINT], document)),
 ];
 
@@ -57,10 +64,13 @@ const LANES: usize = 3;
 
 #[test]
 fn structured_output_is_checked_and_arrives_whichever_way_the_wrapper_got_into_the_job() {
-    let test = "structured_output_is_checked_and_arrives_whichever_way_the_wrapper_got_into_the_job";
+    let test =
+        "structured_output_is_checked_and_arrives_whichever_way_the_wrapper_got_into_the_job";
     let Some(cluster) = Cluster::get(test) else { return };
     let wrapper = programs::program("pvn-wrapper");
-    cluster.import(&Image::with_tools(BAKED).program("pvn-wrapper", &wrapper).entrypoint(&behind_wrapper()));
+    cluster.import(
+        &Image::with_tools(BAKED).program("pvn-wrapper", &wrapper).entrypoint(&behind_wrapper()),
+    );
     cluster.import(&Image::with_tools(BEFORE).program("pvn-wrapper", &wrapper).entrypoint(WRAPPED));
     cluster.import(&Image::with_tools(WITHIN).program("pvn-wrapper", &wrapper));
     let inject = injected(&cluster);
@@ -86,13 +96,18 @@ fn check(cluster: &Cluster, inject: &Value, (way, fetch): Way) {
     let channel = world.scheduler.channel_becomes("s", "c", "CONVERGED");
     assert_eq!(channel["objects"][0]["name"], "o", "{way}: {channel:#}");
     let right = world.ended("fetch");
-    assert_eq!(world.log(&right), (format!("{RIGHT}\n"), "aside\n".to_owned()), "{way}: its streams");
+    assert_eq!(
+        world.log(&right),
+        (format!("{RIGHT}\n"), "aside\n".to_owned()),
+        "{way}: its streams"
+    );
 
     release(WRONG);
     let wrong = wait::until(&format!("{way}: a fetch with a wrong document"), || {
         world.jobs("fetch").into_iter().find(|job| job["status"] == "FAILED")
     });
-    let wrong = world.scheduler.json(&["jobs", "get", wrong["id"].as_str().expect("a job has an id")]);
+    let wrong =
+        world.scheduler.json(&["jobs", "get", wrong["id"].as_str().expect("a job has an id")]);
     let message = wrong["message"].as_str().expect("it has a message");
     assert!(message.contains("structured output is wrong: /objects/0"), "{way}: {wrong:#}");
     assert_eq!(wrong["exitCode"], 0, "{way}: {wrong:#}");

@@ -1,4 +1,5 @@
-//! A scheduler that runs its commands on the real cluster, with one application `app`, service `s` and channel `c`.
+//! A scheduler that runs its commands on the real cluster, with one application `app`, service `s`
+//! and channel `c`.
 
 use std::path::PathBuf;
 
@@ -8,14 +9,17 @@ use tests::programs;
 use tests::scheduler::{Scheduler, Start};
 use tests::wait;
 
-/// An image that holds the wrapper and nothing else, but for the libraries of a program that is not built static.
+/// An image that holds the wrapper and nothing else, but for the libraries of a program that is not
+/// built static.
 const WRAPPER: &str = "pvn.test/wrapper:1";
 
-/// A shell with the usual tools, and the libraries that the wrapper needs when it is not built static.
+/// A shell with the usual tools, and the libraries that the wrapper needs when it is not built
+/// static.
 pub(crate) const TOOLS_AND_LIBRARIES: &str = "pvn.test/tools-and-libraries:1";
 
 /// A command that runs until `go` is there, and notes that it ran.
-pub(crate) const UNTIL_GO: &str = "echo $PVN_JOB_ID >> ledger; while [ ! -e go ]; do sleep 0.1; done";
+pub(crate) const UNTIL_GO: &str =
+    "echo $PVN_JOB_ID >> ledger; while [ ! -e go ]; do sleep 0.1; done";
 
 /// A scheduler that Pods reach, with a directory that they share with this machine.
 pub(crate) struct World<'c> {
@@ -35,8 +39,20 @@ impl<'c> World<'c> {
 
     /// The same with this scheduler.
     pub(crate) fn of(cluster: &'c Cluster, runtime: &str, scheduler: Scheduler) -> Self {
-        let unique = scheduler.home().file_name().and_then(|name| name.to_str()).expect("it has a name").to_lowercase();
-        Self { cluster, scheduler, runtime: format!("{runtime}-{}", unique.replace(|c: char| !c.is_ascii_alphanumeric(), "")) }
+        let unique = scheduler
+            .home()
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("it has a name")
+            .to_lowercase();
+        Self {
+            cluster,
+            scheduler,
+            runtime: format!(
+                "{runtime}-{}",
+                unique.replace(|c: char| !c.is_ascii_alphanumeric(), "")
+            ),
+        }
     }
 
     /// A directory that this machine and the Pods share.
@@ -73,7 +89,8 @@ impl<'c> World<'c> {
         json!({"type": "KUBERNETES", "inlined": job.to_string()}).to_string()
     }
 
-    /// Applies a custom runtime of these commands on a cluster with these settings, an application and a service, and releases it.
+    /// Applies a custom runtime of these commands on a cluster with these settings, an application
+    /// and a service, and releases it.
     pub(crate) fn release(&self, settings: &Value, commands: &str) {
         self.apply(settings, commands);
         self.scheduler.ok(&["services", "push", "s", "--app", "app"]);
@@ -83,22 +100,37 @@ impl<'c> World<'c> {
     pub(crate) fn apply(&self, settings: &Value, commands: &str) {
         let (runtime, kubeconfig) = (&self.runtime, self.cluster.account().kubeconfig());
         let mut cluster = json!({"kubeconfig": kubeconfig});
-        cluster.as_object_mut().expect("it is one").extend(settings.as_object().cloned().unwrap_or_default());
+        cluster
+            .as_object_mut()
+            .expect("it is one")
+            .extend(settings.as_object().cloned().unwrap_or_default());
         self.scheduler.apply(&format!(
-            "runtime: {{name: k8s, kubernetes: {cluster}}}\n---\nruntime:\n  name: {runtime}\n  custom:\n    proxyRuntime: {{runtime: k8s}}\n{commands}\n---\n\
-             application: {{name: app, releaseChannels: [{{name: c, runtimes: [{{runtime: {runtime}}}]}}]}}\n---\nservice: {{name: s, application: app}}\n",
+            "runtime: {{name: k8s, kubernetes: {cluster}}}\n---\nruntime:\n  name: {runtime}\n  \
+             custom:\n    proxyRuntime: {{runtime: k8s}}\n{commands}\n---\napplication: {{name: \
+             app, releaseChannels: [{{name: c, runtimes: [{{runtime: \
+             {runtime}}}]}}]}}\n---\nservice: {{name: s, application: app}}\n",
         ));
     }
 
     /// The jobs of this kind, newest first.
     pub(crate) fn jobs(&self, kind: &str) -> Vec<Value> {
-        let jobs = self.scheduler.json(&["jobs", "list", "--app", "app", "--service", "s", "--kind", kind]);
+        let jobs = self.scheduler.json(&[
+            "jobs",
+            "list",
+            "--app",
+            "app",
+            "--service",
+            "s",
+            "--kind",
+            kind,
+        ]);
         jobs.as_array().expect("jobs are a list").clone()
     }
 
     /// The Jobs that the cluster has of it, as JSON.
     pub(crate) fn jobs_there(&self) -> String {
-        self.cluster.kubectl(&["get", "jobs", "--namespace", &self.namespace(), "--output", "json"], "")
+        self.cluster
+            .kubectl(&["get", "jobs", "--namespace", &self.namespace(), "--output", "json"], "")
     }
 
     /// The newest job of this kind that is over.
@@ -110,8 +142,12 @@ impl<'c> World<'c> {
 
     /// What it printed: stdout, stderr.
     pub(crate) fn log(&self, job: &Value) -> (String, String) {
-        let output = self.scheduler.pvnctl(["jobs", "logs", job["id"].as_str().expect("a job has an id")]);
-        (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let output =
+            self.scheduler.pvnctl(["jobs", "logs", job["id"].as_str().expect("a job has an id")]);
+        (
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
     }
 
     /// Releases the service, if the daemon can be reached.
@@ -128,7 +164,9 @@ impl<'c> World<'c> {
     pub(crate) fn runs(&self) {
         let ledger = self.shared().join("ledger");
         wait::until("the apply to run", || ledger.exists().then_some(()));
-        wait::until("pvn to see that it runs", || self.jobs("apply").iter().any(|job| job["status"] == "RUNNING").then_some(()));
+        wait::until("pvn to see that it runs", || {
+            self.jobs("apply").iter().any(|job| job["status"] == "RUNNING").then_some(())
+        });
     }
 
     /// Whoever was unlucky is retried by hand, and that is one more run.
@@ -159,18 +197,29 @@ impl<'c> World<'c> {
     }
 }
 
-/// What was printed came over HTTP and not in a marked line of the container's log, as it does after 10 s without an answer.
+/// What was printed came over HTTP and not in a marked line of the container's log, as it does
+/// after 10 s without an answer.
 pub(crate) fn check_delivered(cluster: &Cluster, namespace: &str) {
     // A report is often here before the kubelet has told how its Pod is.
     let jobs = ["jobs", "--namespace", namespace, "--selector", "pvn.dev/kind=apply"];
-    cluster.kubectl(&[&["wait", "--for", "condition=Complete", "--timeout", "180s"], &jobs[..]].concat(), "");
-    let log = cluster.kubectl(&["logs", "--namespace", namespace, "--selector", "pvn.dev/kind=apply", "--tail", "-1"], "");
+    cluster.kubectl(
+        &[&["wait", "--for", "condition=Complete", "--timeout", "180s"], &jobs[..]].concat(),
+        "",
+    );
+    let log = cluster.kubectl(
+        &["logs", "--namespace", namespace, "--selector", "pvn.dev/kind=apply", "--tail", "-1"],
+        "",
+    );
     assert!(log.contains("out") && !log.contains("pvn-wrapper-report:"), "{log}");
 }
 
 /// Runs a test's talk with the cluster.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made").block_on(test)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be made")
+        .block_on(test)
 }
 
 /// Settings of a runtime that puts our wrapper before its commands.

@@ -1,5 +1,6 @@
-//! Everything that converges on this machine converges on a cluster: one table of cases, two places where their commands run.
-//! All cases of a place go at once, each as an application of its own under one scheduler.
+//! Everything that converges on this machine converges on a cluster: one table of cases, two places
+//! where their commands run. All cases of a place go at once, each as an application of its own
+//! under one scheduler.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use tests::wait;
 
 use crate::cluster_world::{TOOLS_AND_LIBRARIES, injected};
 
-/// Longest wait for one step of a case: all of them run at once, on whatever is left of a busy machine.
+/// Longest wait for one step of a case: all of them run at once, on whatever is left of a busy
+/// machine.
 const STEP_WITHIN: std::time::Duration = std::time::Duration::from_secs(180);
 
 /// Where the commands run.
@@ -60,20 +62,31 @@ impl World<'_> {
         let mut last = Value::Null;
         let found = wait::within(STEP_WITHIN, || {
             last = self.channel();
-            (last["status"] == status && (reason.is_none() || last["reason"] == json!(reason))).then(|| last.clone())
+            (last["status"] == status && (reason.is_none() || last["reason"] == json!(reason)))
+                .then(|| last.clone())
         });
         found.unwrap_or_else(|| panic!("{} is not {status} {reason:?} but {last:#}", self.name))
     }
 
     fn jobs(&self, kind: &str) -> Vec<Value> {
-        let jobs = self.scheduler.json(&["jobs", "list", "--app", self.name, "--service", "s", "--kind", kind]);
+        let jobs = self.scheduler.json(&[
+            "jobs",
+            "list",
+            "--app",
+            self.name,
+            "--service",
+            "s",
+            "--kind",
+            kind,
+        ]);
         jobs.as_array().expect("jobs are a list").clone()
     }
 
     /// What the newest job of this kind printed.
     fn log(&self, kind: &str) -> (Vec<u8>, Vec<u8>) {
         let job = self.jobs(kind).remove(0);
-        let output = self.scheduler.pvnctl(["jobs", "logs", job["id"].as_str().expect("a job has an id")]);
+        let output =
+            self.scheduler.pvnctl(["jobs", "logs", job["id"].as_str().expect("a job has an id")]);
         (output.stdout, output.stderr)
     }
 
@@ -95,8 +108,12 @@ const LOOK: &[&str] = &["sh", "-c", "[ \"$(cat state)\" = \"$PVN_SERVICE_VERSION
 const DO: &[&str] = &["sh", "-c", "echo \"$PVN_SERVICE_VERSION\" > state"];
 
 fn fetch(command: &Value, mode: &str) -> Value {
-    let mut fetch = json!({"pollInterval": "1s", "steadyStatePollInterval": "2s", "fetchMode": mode});
-    fetch.as_object_mut().expect("it is one").extend(command.as_object().expect("it is one").clone());
+    let mut fetch =
+        json!({"pollInterval": "1s", "steadyStatePollInterval": "2s", "fetchMode": mode});
+    fetch
+        .as_object_mut()
+        .expect("it is one")
+        .extend(command.as_object().expect("it is one").clone());
     fetch
 }
 
@@ -113,9 +130,16 @@ const CASES: &[Case] = &[
         service: NO_MORE,
         play: |it| {
             it.becomes("CONVERGED", None);
-            assert!(it.jobs("fetch").iter().any(|job| job["exitCode"] == 2 && job["status"] == "SUCCEEDED"), "the first fetch found work");
+            assert!(
+                it.jobs("fetch")
+                    .iter()
+                    .any(|job| job["exitCode"] == 2 && job["status"] == "SUCCEEDED"),
+                "the first fetch found work"
+            );
             it.write("state", "something else");
-            it.until("the drift to be repaired", || (it.file("state")?.trim() == "s-1").then_some(()));
+            it.until("the drift to be repaired", || {
+                (it.file("state")?.trim() == "s-1").then_some(())
+            });
             it.becomes("CONVERGED", None);
         },
     },
@@ -129,7 +153,10 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
         service: NO_MORE,
         play: |it| {
             let channel = it.becomes("CONVERGED", None);
-            assert_eq!((&channel["objects"][0]["name"], &channel["objects"][0]["versions"][0]["version"]), (&json!("o"), &json!("s-1")));
+            assert_eq!(
+                (&channel["objects"][0]["name"], &channel["objects"][0]["versions"][0]["version"]),
+                (&json!("o"), &json!("s-1"))
+            );
         },
     },
     Case {
@@ -138,9 +165,15 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
         service: NO_MORE,
         play: |it| {
             it.becomes("CONVERGED", None);
-            assert_eq!(it.log("apply"), (b"out\0\xff no newline".to_vec(), b"err\r\n".to_vec()), "byte for byte, apart");
+            assert_eq!(
+                it.log("apply"),
+                (b"out\0\xff no newline".to_vec(), b"err\r\n".to_vec()),
+                "byte for byte, apart"
+            );
             it.push();
-            it.until("the second release to be applied", || (it.file("runs")? == "apply 1\napply 1\n").then_some(()));
+            it.until("the second release to be applied", || {
+                (it.file("runs")? == "apply 1\napply 1\n").then_some(())
+            });
         },
     },
     Case {
@@ -149,29 +182,49 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
         service: NO_MORE,
         play: |it| {
             let channel = it.becomes("FAILED", Some("APPLY_FAILED"));
-            assert!(channel["message"].as_str().is_some_and(|said| said.contains("exit code 7: no credentials")), "{channel:#}");
-            assert_eq!((&it.jobs("apply")[0]["status"], &it.jobs("apply")[0]["exitCode"]), (&json!("FAILED"), &json!(7)));
+            assert!(
+                channel["message"]
+                    .as_str()
+                    .is_some_and(|said| said.contains("exit code 7: no credentials")),
+                "{channel:#}"
+            );
+            assert_eq!(
+                (&it.jobs("apply")[0]["status"], &it.jobs("apply")[0]["exitCode"]),
+                (&json!("FAILED"), &json!(7))
+            );
         },
     },
     Case {
         name: "retries",
         custom: |command| {
-            let apply = command(&["sh", "-c", r#"echo "$PVN_ATTEMPT" >> attempts; [ "$PVN_ATTEMPT" -ge 3 ] || exit 75"#]);
+            let apply = command(&[
+                "sh",
+                "-c",
+                r#"echo "$PVN_ATTEMPT" >> attempts; [ "$PVN_ATTEMPT" -ge 3 ] || exit 75"#,
+            ]);
             json!({"apply": with(&apply, &json!({"retryableExitCodes": [75], "retryPolicy": {"baseInterval": "0.2s", "maxInterval": "1s"}}))})
         },
         service: NO_MORE,
         play: |it| {
             it.becomes("CONVERGED", None);
             let jobs = it.jobs("apply");
-            let told: Vec<_> = jobs.iter().map(|job| (job["attempt"].as_u64(), job["exitCode"].as_i64())).collect();
-            assert_eq!(told, [(Some(3), Some(0)), (Some(2), Some(75)), (Some(1), Some(75))], "{jobs:#?}");
+            let told: Vec<_> = jobs
+                .iter()
+                .map(|job| (job["attempt"].as_u64(), job["exitCode"].as_i64()))
+                .collect();
+            assert_eq!(
+                told,
+                [(Some(3), Some(0)), (Some(2), Some(75)), (Some(1), Some(75))],
+                "{jobs:#?}"
+            );
             assert_eq!(it.file("attempts").expect("the command ran"), "1\n2\n3\n");
         },
     },
     Case {
         name: "plan",
         custom: |command| {
-            let plan = "[ \"$(cat state)\" = \"$PVN_SERVICE_VERSION\" ] && exit 0; echo \"plan of $PVN_SERVICE_VERSION\" > plan.bin; echo '1 to add' > plan.txt; exit 2";
+            let plan = "[ \"$(cat state)\" = \"$PVN_SERVICE_VERSION\" ] && exit 0; echo \"plan of \
+                        $PVN_SERVICE_VERSION\" > plan.bin; echo '1 to add' > plan.txt; exit 2";
             let look = [
                 "pvn-wrapper",
                 "exec",
@@ -187,18 +240,36 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
                 plan,
             ];
             let run = "cat handed.bin handed.txt > ran; echo \"$PVN_SERVICE_VERSION\" > state";
-            let inputs = ["--in", "handed.bin=fetch:plan", "--in", "handed.txt=fetch:plan-explanation"];
+            let inputs =
+                ["--in", "handed.bin=fetch:plan", "--in", "handed.txt=fetch:plan-explanation"];
             let apply = [&["pvn-wrapper", "exec"], &inputs[..], &["--", "sh", "-c", run]].concat();
             json!({"fetch": fetch(&command(&look), "EXIT_CODE"), "apply": command(&apply), "requireApprovalBeforeApply": true, "convergenceGracePeriod": "2s"})
         },
         service: NO_MORE,
         play: |it| {
             let waiting = it.becomes("WAITING_MANUAL_APPROVAL", None);
-            assert_eq!(waiting["approvals"][0]["explanation"].as_str().map(str::trim), Some("1 to add"), "{waiting:#}");
+            assert_eq!(
+                waiting["approvals"][0]["explanation"].as_str().map(str::trim),
+                Some("1 to add"),
+                "{waiting:#}"
+            );
             assert!(it.jobs("apply").is_empty(), "nothing runs before somebody says yes");
-            it.scheduler.ok(&["services", "approve", "s", "--app", it.name, "--channel", "c", "--yes"]);
+            it.scheduler.ok(&[
+                "services",
+                "approve",
+                "s",
+                "--app",
+                it.name,
+                "--channel",
+                "c",
+                "--yes",
+            ]);
             it.becomes("CONVERGED", None);
-            assert_eq!(it.file("ran").expect("the apply ran"), "plan of s-1\n1 to add\n", "what was shown is what ran");
+            assert_eq!(
+                it.file("ran").expect("the apply ran"),
+                "plan of s-1\n1 to add\n",
+                "what was shown is what ran"
+            );
         },
     },
     Case {
@@ -207,7 +278,17 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
         service: NO_MORE,
         play: |it| {
             it.becomes("WAITING_MANUAL_APPROVAL", None);
-            it.scheduler.ok(&["services", "reject", "s", "--app", it.name, "--channel", "c", "--reason", "not today"]);
+            it.scheduler.ok(&[
+                "services",
+                "reject",
+                "s",
+                "--app",
+                it.name,
+                "--channel",
+                "c",
+                "--reason",
+                "not today",
+            ]);
             it.becomes("FAILED", Some("MANUAL_APPROVAL_REJECTED"));
             assert_eq!((it.jobs("apply").len(), it.file("state")), (0, None));
         },
@@ -219,13 +300,17 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
         play: |it| {
             let channel = it.becomes("FAILED", Some("APPLY_FAILED"));
             assert!(it.file("started").is_some(), "{channel:#}");
-            assert!(channel["message"].as_str().is_some_and(|said| said.contains("timeout of 1m30s")), "{channel:#}");
+            assert!(
+                channel["message"].as_str().is_some_and(|said| said.contains("timeout of 1m30s")),
+                "{channel:#}"
+            );
         },
     },
     Case {
         name: "info",
         custom: |command| {
-            let info = r#"echo '{"outputs": [{"name": "address", "text": "at '$PVN_SERVICE_VERSION'"}]}'"#;
+            let info =
+                r#"echo '{"outputs": [{"name": "address", "text": "at '$PVN_SERVICE_VERSION'"}]}'"#;
             json!({"apply": command(DO), "getInfo": with(&command(&["sh", "-c", info]), &json!({"pollInterval": "2s"}))})
         },
         service: NO_MORE,
@@ -238,7 +323,8 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
     Case {
         name: "rollback",
         custom: |command| {
-            let script = "[ ! -e broken ] || [ \"$PVN_SERVICE_VERSION\" = s-1 ] || exit 1; echo \"$PVN_SERVICE_VERSION\" > state";
+            let script = "[ ! -e broken ] || [ \"$PVN_SERVICE_VERSION\" = s-1 ] || exit 1; echo \
+                          \"$PVN_SERVICE_VERSION\" > state";
             json!({"fetch": fetch(&command(LOOK), "EXIT_CODE"), "apply": command(&["sh", "-c", script]), "convergenceGracePeriod": "2s"})
         },
         service: || json!({"progressDeadline": "20s", "autoRollback": {"disabled": false}}),
@@ -248,8 +334,12 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
             it.push();
             it.until("the release that is stuck to be followed by one that goes back", || {
                 let channel = it.channel();
-                let releases = it.scheduler.json(&["releases", "list", "--app", it.name, "--service", "s"]);
-                (channel["status"] == "CONVERGED" && channel["desiredVersion"] == "s-1" && releases.as_array()?.len() == 3).then_some(())
+                let releases =
+                    it.scheduler.json(&["releases", "list", "--app", it.name, "--service", "s"]);
+                (channel["status"] == "CONVERGED"
+                    && channel["desiredVersion"] == "s-1"
+                    && releases.as_array()?.len() == 3)
+                    .then_some(())
             });
             assert_eq!(it.file("state").expect("it was applied").trim(), "s-1");
         },
@@ -263,7 +353,11 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
             let job = it.jobs("apply").remove(0);
             it.scheduler.ok(&["jobs", "cancel", job["id"].as_str().expect("a job has an id")]);
             it.becomes("FAILED", Some("CANCELLED"));
-            assert_eq!((&it.jobs("apply")[0]["status"], it.jobs("apply").len()), (&json!("CANCELLED"), 1), "and no further attempt");
+            assert_eq!(
+                (&it.jobs("apply")[0]["status"], it.jobs("apply").len()),
+                (&json!("CANCELLED"), 1),
+                "and no further attempt"
+            );
             assert!(it.file("stopped").is_some(), "it was asked to stop");
         },
     },
@@ -274,7 +368,8 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
         play: |it| {
             it.becomes("CONVERGED", None);
             let seen = it.file("seen").expect("the command ran");
-            let has = |line: &str| assert!(seen.lines().any(|seen| seen == line), "no {line} in {seen}");
+            let has =
+                |line: &str| assert!(seen.lines().any(|seen| seen == line), "no {line} in {seen}");
             has("PVN_SERVICE=s");
             has(&format!("PVN_APPLICATION={}", it.name));
             has("PVN_RELEASE_CHANNEL=c");
@@ -284,7 +379,10 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
             assert!(!seen.contains("PVN_TOKEN"), "the command cannot speak for its job: {seen}");
             let (stdout, _) = it.log("apply");
             let said = String::from_utf8_lossy(&stdout).into_owned();
-            assert!(said.starts_with("it is ") && !said.contains("correct-horse"), "masked: {said}");
+            assert!(
+                said.starts_with("it is ") && !said.contains("correct-horse"),
+                "masked: {said}"
+            );
         },
     },
 ];
@@ -325,13 +423,23 @@ impl Place {
     /// Plays all cases at once; says of each that failed why.
     fn play(&self, cases: &[Case]) {
         let scheduler = self.scheduler();
-        let unique = scheduler.home().file_name().and_then(|name| name.to_str()).expect("it has a name").to_lowercase();
+        let unique = scheduler
+            .home()
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("it has a name")
+            .to_lowercase();
         let unique = unique.replace(|c: char| !c.is_ascii_alphanumeric(), "");
         let mut configs = String::new();
         let proxy = match self {
             Self::Here => "local",
             Self::On { settings, .. } => {
-                writeln!(configs, "---\n{}", json!({"runtime": {"name": "k8s", "kubernetes": settings}})).expect("writing to a String");
+                writeln!(
+                    configs,
+                    "---\n{}",
+                    json!({"runtime": {"name": "k8s", "kubernetes": settings}})
+                )
+                .expect("writing to a String");
                 "k8s"
             }
         };
@@ -339,7 +447,10 @@ impl Place {
         for case in cases {
             std::fs::create_dir_all(directory(case)).expect("a directory can be made");
             let runtime = format!("{}-{unique}", case.name);
-            let custom = with(&(case.custom)(&|argv| self.command(&directory(case), argv)), &json!({"proxyRuntime": {"runtime": proxy}}));
+            let custom = with(
+                &(case.custom)(&|argv| self.command(&directory(case), argv)),
+                &json!({"proxyRuntime": {"runtime": proxy}}),
+            );
             let service = with(&(case.service)(), &json!({"name": "s", "application": case.name}));
             let channels = json!([{"name": "c", "runtimes": [{"runtime": runtime}]}]);
             for document in [
@@ -357,20 +468,28 @@ impl Place {
                 .iter()
                 .map(|case| {
                     let play = move || {
-                        let world = World { scheduler, name: case.name, directory: directory(case) };
+                        let world =
+                            World { scheduler, name: case.name, directory: directory(case) };
                         world.push();
                         (case.play)(&world);
                     };
                     (case.name, scope.spawn(play))
                 })
                 .collect();
-            played.into_iter().filter_map(|(name, thread)| thread.join().is_err().then_some(name)).collect()
+            played
+                .into_iter()
+                .filter_map(|(name, thread)| thread.join().is_err().then_some(name))
+                .collect()
         });
         assert!(failed.is_empty(), "failed: {failed:?}; the scheduler said:\n{}", scheduler.log());
         if let Self::On { cluster, .. } = self {
             for case in cases {
-                let creations = cluster.creations(&format!("pvn-proxy-runtime-{}-{unique}", case.name));
-                assert!(!creations.is_empty() && creations.values().all(|count| *count == 1), "P1: {creations:?}");
+                let creations =
+                    cluster.creations(&format!("pvn-proxy-runtime-{}-{unique}", case.name));
+                assert!(
+                    !creations.is_empty() && creations.values().all(|count| *count == 1),
+                    "P1: {creations:?}"
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
-//! A copy of a data directory that somebody made with `cp` (promise P1): beside its original, which is in use, it starts nothing;
-//! where nobody can tell of the original, it says that there may be one.
+//! A copy of a data directory that somebody made with `cp` (promise P1): beside its original, which
+//! is in use, it starts nothing; where nobody can tell of the original, it says that there may be
+//! one.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +12,12 @@ use tests::scheduler::{Scheduler, Start};
 const MOVED: &str = "was moved there, or is a copy";
 
 fn copy(from: &Scheduler, to: &Scheduler) {
-    let copied = Command::new("cp").arg("-a").arg(from.data()).arg(to.data()).status().expect("cp can be started");
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(from.data())
+        .arg(to.data())
+        .status()
+        .expect("cp can be started");
     assert!(copied.success());
 }
 
@@ -23,7 +29,14 @@ fn text(path: &Path) -> &str {
 fn is_refused_beside(original: &Scheduler, copy: &mut Scheduler) {
     let said = copy.is_refused(&Start::default());
     let pid = format!("pid {}", original.pid());
-    for part in ["is a copy of", text(&original.data()), text(&copy.data()), &pid, "pvn-scheduler backup", "pvn-scheduler restore"] {
+    for part in [
+        "is a copy of",
+        text(&original.data()),
+        text(&copy.data()),
+        &pid,
+        "pvn-scheduler backup",
+        "pvn-scheduler restore",
+    ] {
         assert!(said.contains(part), "no {part}: {said}");
     }
 }
@@ -57,24 +70,38 @@ fn p1_a_copy_of_a_data_directory_in_use_is_refused_whenever_it_was_made() {
     // The same path starts as ever, and nobody speaks of copies.
     original.kill();
     original.run(&Start::default());
-    assert!(!original.log().contains(MOVED) && !original.log().contains("waiting to see"), "{}", original.log());
+    assert!(
+        !original.log().contains(MOVED) && !original.log().contains("waiting to see"),
+        "{}",
+        original.log()
+    );
     assert_eq!((files.ledger().len(), files.overlaps()), (1, String::new()));
 }
 
 #[test]
-fn a_data_directory_that_was_moved_or_whose_original_is_gone_goes_on_and_says_that_it_may_be_a_copy() {
+fn a_data_directory_that_was_moved_or_whose_original_is_gone_goes_on_and_says_that_it_may_be_a_copy()
+ {
     let mut original = Scheduler::start();
     let mut copied = Scheduler::stopped();
     copy(&original, &copied);
     original.kill();
     copied.run(&Start::default());
-    assert!(copied.log().contains(MOVED) && copied.log().contains(text(&original.data().join("pvn.db"))), "{}", copied.log());
+    assert!(
+        copied.log().contains(MOVED)
+            && copied.log().contains(text(&original.data().join("pvn.db"))),
+        "{}",
+        copied.log()
+    );
 
     copied.stop();
     let mut moved = Scheduler::stopped();
     std::fs::rename(copied.data(), moved.data()).expect("a directory can be renamed");
     moved.run(&Start::default());
-    assert!(moved.log().contains(MOVED) && !moved.log().contains("waiting to see"), "{}", moved.log());
+    assert!(
+        moved.log().contains(MOVED) && !moved.log().contains("waiting to see"),
+        "{}",
+        moved.log()
+    );
     // Said once.
     moved.stop();
     let before = moved.log().len();
@@ -82,7 +109,8 @@ fn a_data_directory_that_was_moved_or_whose_original_is_gone_goes_on_and_says_th
     assert!(!moved.log()[before..].contains(MOVED), "{}", moved.log());
 }
 
-/// One place has many names: a link, or a way through a directory that is replaced with each release of whatever lies in it.
+/// One place has many names: a link, or a way through a directory that is replaced with each
+/// release of whatever lies in it.
 #[test]
 fn a_database_is_where_it_was_by_whatever_path_and_stays_there_when_a_directory_on_the_way_goes() {
     let mut scheduler = Scheduler::stopped();
@@ -100,7 +128,8 @@ fn a_database_is_where_it_was_by_whatever_path_and_stays_there_when_a_directory_
     }
     assert!(!scheduler.log().contains(MOVED), "{}", scheduler.log());
 
-    std::fs::rename(&release, scheduler.home().join("release.old")).expect("a directory can be renamed");
+    std::fs::rename(&release, scheduler.home().join("release.old"))
+        .expect("a directory can be renamed");
     scheduler.apply(&Files::configs(1, 1));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     scheduler.channel_becomes("s0", "c0", "CONVERGED");

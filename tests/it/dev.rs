@@ -6,10 +6,12 @@ use tests::dev::Dev;
 use tests::wait;
 
 pub(crate) fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[output.stdout.as_slice(), output.stderr.as_slice()].concat()).into_owned()
+    String::from_utf8_lossy(&[output.stdout.as_slice(), output.stderr.as_slice()].concat())
+        .into_owned()
 }
 
-/// Changes the quickstart's config, runs `dev` to the end, and checks its exit code and that it says `part`.
+/// Changes the quickstart's config, runs `dev` to the end, and checks its exit code and that it
+/// says `part`.
 fn check(from: &str, to: &str, arguments: &[&str], code: i32, part: &str) {
     let dev = Dev::of("quickstart");
     let path = dev.directory().join("quickstart.pvn.yaml");
@@ -25,9 +27,21 @@ fn check(from: &str, to: &str, arguments: &[&str], code: i32, part: &str) {
 fn until_converged_ends_with_what_it_came_to() {
     check("hello", "hello", &[], 0, "everything is CONVERGED after");
     check("cmd: [./apply.sh]", "cmd: [sh, -c, exit 1]", &[], 2, "FAILED after");
-    check("cmd: [./apply.sh]", "cmd: [sleep, \"60\"]", &["--timeout", "2s"], 3, "here is CONVERGING: apply job-");
+    check(
+        "cmd: [./apply.sh]",
+        "cmd: [sleep, \"60\"]",
+        &["--timeout", "2s"],
+        3,
+        "here is CONVERGING: apply job-",
+    );
     check("runtime:\n  name", "runtime:\n  nmae", &[], 1, "did you mean `name`?");
-    check("hello", "hello", &["--param", "nonsense=1"], 1, "--param `nonsense` is not a parameter of any service here");
+    check(
+        "hello",
+        "hello",
+        &["--param", "nonsense=1"],
+        1,
+        "--param `nonsense` is not a parameter of any service here",
+    );
 }
 
 #[test]
@@ -56,8 +70,12 @@ fn watching_applies_what_changes_and_waits_out_what_is_broken() {
 
     dev.start(&[]);
     dev.prints("goes on at site-2");
-    wait::until("nothing more to be released", || dev.pvnctl(&["releases", "list"]).status.success().then_some(()));
-    let releases = String::from_utf8_lossy(&dev.pvnctl(&["releases", "list", "-o", "json"]).stdout).matches("\"rel-").count();
+    wait::until("nothing more to be released", || {
+        dev.pvnctl(&["releases", "list"]).status.success().then_some(())
+    });
+    let releases = String::from_utf8_lossy(&dev.pvnctl(&["releases", "list", "-o", "json"]).stdout)
+        .matches("\"rel-")
+        .count();
     assert_eq!(releases, 2, "{}", dev.log());
 }
 
@@ -82,7 +100,11 @@ pub(crate) fn seldom() -> Dev {
     let dev = Dev::of("quickstart");
     let path = dev.directory().join("quickstart.pvn.yaml");
     let text = std::fs::read_to_string(&path).expect("the example has it");
-    let seldom: String = text.lines().filter(|line| !line.contains("PollInterval")).map(|line| format!("{line}\n")).collect();
+    let seldom: String = text
+        .lines()
+        .filter(|line| !line.contains("PollInterval"))
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert_ne!(seldom, text, "the quickstart no longer says how often it fetches");
     std::fs::write(&path, seldom).expect("a file can be written");
     dev
@@ -123,9 +145,16 @@ fn p7_what_a_person_cancelled_is_tried_again_by_no_start_of_dev() {
     let long = "#!/bin/sh\necho began >> began\nexec sleep 600\n";
     std::fs::write(&script, long).expect("a file can be written");
     dev.start(&[]);
-    let jobs = || String::from_utf8_lossy(&dev.pvnctl(&["jobs", "list", "--kind", "apply", "-o", "json"]).stdout).into_owned();
-    let running = wait::until("its apply to run", || Some(jobs()).filter(|jobs| jobs.contains("RUNNING")));
-    let id = running.split('"').find(|word| word.starts_with("job-")).expect("it has an id").to_owned();
+    let jobs = || {
+        String::from_utf8_lossy(
+            &dev.pvnctl(&["jobs", "list", "--kind", "apply", "-o", "json"]).stdout,
+        )
+        .into_owned()
+    };
+    let running =
+        wait::until("its apply to run", || Some(jobs()).filter(|jobs| jobs.contains("RUNNING")));
+    let id =
+        running.split('"').find(|word| word.starts_with("job-")).expect("it has an id").to_owned();
     assert!(dev.pvnctl(&["jobs", "cancel", &id]).status.success());
     wait::until("it to be over", || jobs().contains("CANCELLED").then_some(()));
     assert_eq!(dev.interrupt().code(), Some(0));
@@ -142,6 +171,10 @@ fn p9_a_limit_for_the_size_of_files_ends_nothing_and_is_told() {
     // Blocks of 512 bytes.
     dev.start_after("ulimit -f 1024", &[]);
     dev.prints("nothing can be stored");
-    assert!(String::from_utf8_lossy(&dev.pvnctl(&["services", "list"]).stdout).contains("quickstart"), "reading goes on: {}", dev.log());
+    assert!(
+        String::from_utf8_lossy(&dev.pvnctl(&["services", "list"]).stdout).contains("quickstart"),
+        "reading goes on: {}",
+        dev.log()
+    );
     assert_eq!(dev.interrupt().code(), Some(0), "{}", dev.log());
 }

@@ -1,4 +1,5 @@
-//! `dev` over a directory that an earlier run has used: what it looks at and tries again, and what it leaves to a person.
+//! `dev` over a directory that an earlier run has used: what it looks at and tries again, and what
+//! it leaves to a person.
 
 use std::path::Path;
 use std::process::Output;
@@ -9,7 +10,8 @@ use tests::wait;
 use crate::dev::{run, said, seldom};
 
 fn script(dev: &Dev, name: &str, text: &str) {
-    std::fs::write(dev.directory().join(name), format!("#!/bin/sh\n{text}\n")).expect("a file can be written");
+    std::fs::write(dev.directory().join(name), format!("#!/bin/sh\n{text}\n"))
+        .expect("a file can be written");
 }
 
 fn has(path: &Path) -> Option<()> {
@@ -46,7 +48,9 @@ fn what_has_left_the_files_is_not_applied_because_of_what_a_fetch_of_an_earlier_
     let mut dev = stopped_while_it_looked(2);
     let path = dev.directory().join("quickstart.pvn.yaml");
     let text = std::fs::read_to_string(&path).expect("the example has it");
-    let (before, service) = text.split_once("---\nservice:").expect("the example has a service in a document of its own");
+    let (before, service) = text
+        .split_once("---\nservice:")
+        .expect("the example has a service in a document of its own");
     assert!(!service.contains("\n---"), "and nothing behind it");
     std::fs::write(&path, before).expect("a file can be written");
     script(&dev, "fetch.sh", "touch looked; exit 0");
@@ -72,7 +76,11 @@ fn an_apply_that_an_earlier_run_had_decided_is_decided_once_more_with_the_files_
     script(&dev, "fetch.sh", "exit 0");
     let second = run(&dev);
     ends(&second, 0);
-    assert!(said(&second).contains("was withdrawn before it started"), "no apply had been decided: {}", said(&second));
+    assert!(
+        said(&second).contains("was withdrawn before it started"),
+        "no apply had been decided: {}",
+        said(&second)
+    );
     assert!(!dev.directory().join("applied").exists(), "{}", said(&second));
 }
 
@@ -102,7 +110,11 @@ fn a_channel_that_is_back_in_the_files_is_released_again() {
     }
     let last = run(&dev);
     ends(&last, 0);
-    assert!(said(&last).contains("there CONVERGED") && !said(&last).contains("DELETED"), "{}", said(&last));
+    assert!(
+        said(&last).contains("there CONVERGED") && !said(&last).contains("DELETED"),
+        "{}",
+        said(&last)
+    );
 }
 
 /// Runs it to the end; what would wait for ever ends with 3.
@@ -114,14 +126,17 @@ fn in_time(dev: &Dev) -> Output {
 fn behind(quickstart: &str) -> String {
     let channel = "  - name: here\n    runtimes:\n    - runtime: small-site\n";
     let waits = "    preconditions:\n    - releaseChannelStable:\n        releaseChannel: here\n";
-    let two = quickstart.replace(channel, &format!("{channel}{}{waits}", channel.replace("here", "there")));
+    let two = quickstart
+        .replace(channel, &format!("{channel}{}{waits}", channel.replace("here", "there")));
     assert_ne!(quickstart, two, "the quickstart has other channels");
     two
 }
 
-/// What is released to the new channel alone would wait for the other one, at a version that is never released there.
+/// What is released to the new channel alone would wait for the other one, at a version that is
+/// never released there.
 #[test]
-fn a_channel_that_waits_for_another_is_released_with_it_unless_a_person_decided_something_else_there() {
+fn a_channel_that_waits_for_another_is_released_with_it_unless_a_person_decided_something_else_there()
+ {
     let mut dev = seldom();
     let path = dev.directory().join("quickstart.pvn.yaml");
     let one = std::fs::read_to_string(&path).expect("the example has it");
@@ -135,12 +150,20 @@ fn a_channel_that_waits_for_another_is_released_with_it_unless_a_person_decided_
         ends(&in_time(&dev), 0);
     }
     // And one that is put before a channel that has converged.
-    let earlier = "    preconditions:\n    - releaseChannelStable:\n        releaseChannel: before\n";
-    let three = two.replace("  - name: here\n    runtimes:\n    - runtime: small-site\n", &format!("  - name: before\n    runtimes:\n    - runtime: small-site\n  - name: here\n    runtimes:\n    - runtime: small-site\n{earlier}"));
+    let earlier =
+        "    preconditions:\n    - releaseChannelStable:\n        releaseChannel: before\n";
+    let three = two.replace(
+        "  - name: here\n    runtimes:\n    - runtime: small-site\n",
+        &format!(
+            "  - name: before\n    runtimes:\n    - runtime: small-site\n  - name: here\n    \
+             runtimes:\n    - runtime: small-site\n{earlier}"
+        ),
+    );
     write(&three);
     ends(&in_time(&dev), 0);
     for channel in ["before", "here", "there"] {
-        std::fs::remove_file(dev.directory().join(format!("there-{channel}"))).expect("it was applied");
+        std::fs::remove_file(dev.directory().join(format!("there-{channel}")))
+            .expect("it was applied");
     }
     ends(&in_time(&dev), 0);
     write(&two);
@@ -149,7 +172,17 @@ fn a_channel_that_waits_for_another_is_released_with_it_unless_a_person_decided_
     write(&other(&one));
     dev.start(&[]);
     dev.prints("CONVERGED site-5");
-    let back = dev.pvnctl(&["services", "rollback", "site", "--app", "quickstart", "--to", "site-4", "--channels", "here"]);
+    let back = dev.pvnctl(&[
+        "services",
+        "rollback",
+        "site",
+        "--app",
+        "quickstart",
+        "--to",
+        "site-4",
+        "--channels",
+        "here",
+    ]);
     ends(&back, 0);
     dev.interrupt();
     write(&other(&two));
@@ -172,7 +205,8 @@ fn until_converged_is_no_success_while_what_the_files_say_is_taken_back() {
     ends(&run(&dev), 0);
     let bad = good.replace("defaultValue: hello", "defaultValue: never");
     std::fs::write(&path, &bad).expect("a file can be written");
-    let apply = std::fs::read_to_string(dev.directory().join("apply.sh")).expect("the example has it");
+    let apply =
+        std::fs::read_to_string(dev.directory().join("apply.sh")).expect("the example has it");
     let apply = apply.replace("set -eu", "set -eu\n[ \"$GREETING\" != never ] || exit 0");
     std::fs::write(dev.directory().join("apply.sh"), apply).expect("a file can be written");
     for _ in 0..2 {
@@ -181,7 +215,8 @@ fn until_converged_is_no_success_while_what_the_files_say_is_taken_back() {
     }
 }
 
-/// The one that waits is at a version that the other one was taken back from, and would not get any more.
+/// The one that waits is at a version that the other one was taken back from, and would not get any
+/// more.
 #[test]
 fn what_is_released_anew_after_it_was_taken_back_goes_to_the_channels_that_wait_for_it_too() {
     let dev = seldom();
@@ -191,11 +226,21 @@ fn what_is_released_anew_after_it_was_taken_back_goes_to_the_channels_that_wait_
         "  application: quickstart\n  parameters:",
         "  application: quickstart\n  progressDeadline: 3s\n  autoRollback: {}\n  parameters:",
     );
-    script(&dev, "fetch.sh", "[ \"$(cat \"at-$PVN_RELEASE_CHANNEL\")\" = \"$GREETING\" ] || exit 2");
-    script(&dev, "apply.sh", "[ \"$GREETING\" != new ] || [ -e mended ] || exit 0\necho \"$GREETING\" >\"at-$PVN_RELEASE_CHANNEL\"");
+    script(
+        &dev,
+        "fetch.sh",
+        "[ \"$(cat \"at-$PVN_RELEASE_CHANNEL\")\" = \"$GREETING\" ] || exit 2",
+    );
+    script(
+        &dev,
+        "apply.sh",
+        "[ \"$GREETING\" != new ] || [ -e mended ] || exit 0\necho \"$GREETING\" \
+         >\"at-$PVN_RELEASE_CHANNEL\"",
+    );
     std::fs::write(&path, &text).expect("a file can be written");
     ends(&run(&dev), 0);
-    std::fs::write(&path, text.replace("defaultValue: hello", "defaultValue: new")).expect("a file can be written");
+    std::fs::write(&path, text.replace("defaultValue: hello", "defaultValue: new"))
+        .expect("a file can be written");
     ends(&run(&dev), 2);
     script(&dev, "mended", "");
     ends(&in_time(&dev), 0);
@@ -222,7 +267,11 @@ fn until_converged_is_no_success_where_somebody_released_something_else_than_the
     let dev = rolled_back_by_somebody(&given[1..]);
     let again = dev.to_the_end(&given);
     ends(&again, 1);
-    assert!(said(&again).contains("released and which is not what these files and --param say"), "{}", said(&again));
+    assert!(
+        said(&again).contains("released and which is not what these files and --param say"),
+        "{}",
+        said(&again)
+    );
     let next = " services push site --app quickstart --param greeting=…`";
     assert!(
         said(&again).contains(next) && said(&again).contains("type `pvnctl --server http"),
@@ -232,8 +281,22 @@ fn until_converged_is_no_success_where_somebody_released_something_else_than_the
     // And what that leads to is what the files say, whoever made it.
     let mut dev = dev;
     dev.start(&given[1..]);
-    wait::until("dev to answer", || dev.pvnctl(&["services", "list"]).status.success().then_some(()));
-    ends(&dev.pvnctl(&["services", "push", "site", "--app", "quickstart", "--param", "greeting=new", "--wait"]), 0);
+    wait::until("dev to answer", || {
+        dev.pvnctl(&["services", "list"]).status.success().then_some(())
+    });
+    ends(
+        &dev.pvnctl(&[
+            "services",
+            "push",
+            "site",
+            "--app",
+            "quickstart",
+            "--param",
+            "greeting=new",
+            "--wait",
+        ]),
+        0,
+    );
     dev.interrupt();
     ends(&dev.to_the_end(&given), 0);
 }
@@ -244,8 +307,19 @@ fn until_converged_is_no_success_where_somebody_gave_a_channel_another_value() {
     let given = ["--until-converged", "--param", "greeting=new"];
     ends(&dev.to_the_end(&given), 0);
     dev.start(&given[1..]);
-    wait::until("dev to answer", || dev.pvnctl(&["services", "list"]).status.success().then_some(()));
-    let own = ["services", "push", "site", "--app", "quickstart", "--param-for-channel", "here:greeting=own", "--wait"];
+    wait::until("dev to answer", || {
+        dev.pvnctl(&["services", "list"]).status.success().then_some(())
+    });
+    let own = [
+        "services",
+        "push",
+        "site",
+        "--app",
+        "quickstart",
+        "--param-for-channel",
+        "here:greeting=own",
+        "--wait",
+    ];
     ends(&dev.pvnctl(&own), 0);
     dev.interrupt();
     let again = dev.to_the_end(&given);
@@ -255,9 +329,13 @@ fn until_converged_is_no_success_where_somebody_gave_a_channel_another_value() {
 
 /// The quickstart's files with a secret that nobody has set.
 fn without_its_secret(dev: &Dev) -> String {
-    let text = std::fs::read_to_string(dev.directory().join("quickstart.pvn.yaml")).expect("the example has it");
-    let asks = "  application: quickstart\n  env:\n    KEY: {secret: {key: nobody-set-this}}\n  parameters:";
-    let changed = text.replace("  application: quickstart\n  parameters:", asks).replace("cmd: [./apply.sh]", "cmd: [./other.sh]");
+    let text = std::fs::read_to_string(dev.directory().join("quickstart.pvn.yaml"))
+        .expect("the example has it");
+    let asks = "  application: quickstart\n  env:\n    KEY: {secret: {key: nobody-set-this}}\n  \
+                parameters:";
+    let changed = text
+        .replace("  application: quickstart\n  parameters:", asks)
+        .replace("cmd: [./apply.sh]", "cmd: [./other.sh]");
     assert!(changed.contains("nobody-set-this") && changed.contains("other.sh"), "{changed}");
     changed
 }
@@ -273,7 +351,11 @@ fn files_whose_release_is_refused_change_nothing_and_are_no_success() {
     script(&dev, "other.sh", "touch other-ran");
     let first = run(&dev);
     ends(&first, 1);
-    assert!(said(&first).contains("nobody-set-this") && said(&first).contains("nothing was stored"), "{}", said(&first));
+    assert!(
+        said(&first).contains("nobody-set-this") && said(&first).contains("nothing was stored"),
+        "{}",
+        said(&first)
+    );
 
     // Nor where they are watched: what was in force is what runs.
     std::fs::write(&path, &good).expect("a file can be written");
@@ -284,12 +366,16 @@ fn files_whose_release_is_refused_change_nothing_and_are_no_success() {
     let diff = dev.pvnctl(&["configs", "diff", path.to_str().expect("a path"), "--exit-code"]);
     ends(&diff, 2);
     std::fs::remove_dir_all(dev.directory().join("site")).expect("it was made");
-    ends(&dev.pvnctl(&["services", "refresh", "site", "--app", "quickstart", "--channel", "here"]), 0);
+    ends(
+        &dev.pvnctl(&["services", "refresh", "site", "--app", "quickstart", "--channel", "here"]),
+        0,
+    );
     dev.file_becomes("site/greeting.txt", "hello\n");
     assert!(!dev.directory().join("other-ran").exists(), "{}", dev.log());
     assert!(!dev.log().contains("as they were applied again"), "{}", dev.log());
 
-    // What they were refused for is mended elsewhere, and they are taken without a change, once somebody touches them.
+    // What they were refused for is mended elsewhere, and they are taken without a change, once
+    // somebody touches them.
     ends(&dev.pvnctl_with(&["secrets", "set", "nobody-set-this"], "hunter2-of-mine"), 0);
     std::fs::write(&path, &refused).expect("a file can be written");
     wait::until("the files to be taken", || {
@@ -306,12 +392,20 @@ fn a_channel_that_is_added_hides_no_other_that_is_not_as_the_files_say() {
     let path = dev.directory().join("quickstart.pvn.yaml");
     let one = std::fs::read_to_string(&path).expect("the example has it");
     let channel = "  - name: here\n    runtimes:\n    - runtime: small-site\n";
-    std::fs::write(&path, one.replace(channel, &format!("{channel}{}", channel.replace("here", "there")))).expect("a file can be written");
+    std::fs::write(
+        &path,
+        one.replace(channel, &format!("{channel}{}", channel.replace("here", "there"))),
+    )
+    .expect("a file can be written");
     // The example's channels would write the same files.
     script(&dev, "fetch.sh", "exit 0");
     let added = dev.to_the_end(&["--until-converged", "--param", "greeting=new"]);
     ends(&added, 1);
-    assert!(said(&added).contains("in here, which") && !said(&added).contains("in there"), "{}", said(&added));
+    assert!(
+        said(&added).contains("in here, which") && !said(&added).contains("in there"),
+        "{}",
+        said(&added)
+    );
 }
 
 #[test]
@@ -324,11 +418,17 @@ fn a_secret_is_given_by_a_file_and_another_value_releases() {
     script(&dev, "apply.sh", "");
     let missing = run(&dev);
     ends(&missing, 1);
-    assert!(said(&missing).contains("give its value with `--secret nobody-set-this=FILE`"), "{}", said(&missing));
+    assert!(
+        said(&missing).contains("give its value with `--secret nobody-set-this=FILE`"),
+        "{}",
+        said(&missing)
+    );
 
     let value = dev.directory().join("value");
     let given = format!("nobody-set-this={}", value.display());
-    for (text, goes_on) in [("first-of-mine\n", false), ("first-of-mine", true), ("second-of-mine\n", false)] {
+    for (text, goes_on) in
+        [("first-of-mine\n", false), ("first-of-mine", true), ("second-of-mine\n", false)]
+    {
         std::fs::write(&value, text).expect("a file can be written");
         let output = dev.to_the_end(&["--until-converged", "--secret", &given]);
         ends(&output, 0);
@@ -339,9 +439,12 @@ fn a_secret_is_given_by_a_file_and_another_value_releases() {
     let without = run(&dev);
     ends(&without, 0);
     assert!(said(&without).contains("goes on at site-2"), "{}", said(&without));
-    for (argument, words) in
-        [("k", "write it as KEY=FILE"), ("k=", "write it as KEY=FILE"), ("k=/nowhere/k", "cannot be opened"), ("k=/", "no regular file")]
-    {
+    for (argument, words) in [
+        ("k", "write it as KEY=FILE"),
+        ("k=", "write it as KEY=FILE"),
+        ("k=/nowhere/k", "cannot be opened"),
+        ("k=/", "no regular file"),
+    ] {
         let refused = dev.to_the_end(&["--secret", argument]);
         ends(&refused, 1);
         assert!(said(&refused).contains(words), "{}", said(&refused));
@@ -365,7 +468,8 @@ fn what_a_new_data_directory_finds_at_its_own_version_is_told() {
     let second = dev.to_the_end(&arguments);
     ends(&second, 0);
     assert!(
-        said(&second).contains("was found at") && said(&second).contains("nothing was applied from this new data directory"),
+        said(&second).contains("was found at")
+            && said(&second).contains("nothing was applied from this new data directory"),
         "{}",
         said(&second)
     );
@@ -378,7 +482,11 @@ fn what_an_earlier_run_asked_is_told_with_the_commands_that_answer_it() {
     let mut dev = seldom();
     let path = dev.directory().join("quickstart.pvn.yaml");
     let text = std::fs::read_to_string(&path).expect("the example has it");
-    let gated = text.replacen("    parameters:\n", "    requireApprovalBeforeApply: true\n    parameters:\n", 1);
+    let gated = text.replacen(
+        "    parameters:\n",
+        "    requireApprovalBeforeApply: true\n    parameters:\n",
+        1,
+    );
     assert_ne!(gated, text, "the quickstart has parameters");
     std::fs::write(&path, gated).expect("a file can be written");
     for _ in 0..2 {

@@ -7,7 +7,8 @@ use crate::house::{text, tracked};
 
 fn check(page: &str, words: impl IntoIterator<Item = String>) {
     let said = text(page);
-    let missing: Vec<_> = words.into_iter().filter(|word| !said.contains(&format!("`{word}`"))).collect();
+    let missing: Vec<_> =
+        words.into_iter().filter(|word| !said.contains(&format!("`{word}`"))).collect();
     assert!(missing.is_empty(), "not in {page}: {missing:?}");
 }
 
@@ -15,29 +16,47 @@ fn check(page: &str, words: impl IntoIterator<Item = String>) {
 fn every_status_and_reason_is_explained() {
     let statuses = Status::ALL.iter().map(Status::to_string);
     let reasons = Reason::ALL.iter().map(Reason::to_string);
-    check("docs/convergence.md", statuses.chain(reasons).chain(JobStatus::ALL.iter().map(JobStatus::to_string)));
+    check(
+        "docs/convergence.md",
+        statuses.chain(reasons).chain(JobStatus::ALL.iter().map(JobStatus::to_string)),
+    );
 }
 
 #[test]
 fn every_rule_has_a_test_of_its_number() {
-    let rules =
-        text("docs/convergence.md").lines().filter(|line| line.split_once(". ").is_some_and(|(n, _)| n.parse::<u32>().is_ok())).count();
+    let rules = text("docs/convergence.md")
+        .lines()
+        .filter(|line| line.split_once(". ").is_some_and(|(n, _)| n.parse::<u32>().is_ok()))
+        .count();
     assert!(rules >= 18, "{rules} rules");
-    let tests: String = tracked(".rs").iter().filter(|path| path.starts_with("scheduler/engine/tests/it")).map(text).collect();
-    let untested: Vec<_> = (1..=rules).filter(|rule| !tests.contains(&format!("fn rule_{rule:02}_"))).collect();
+    let tests: String = tracked(".rs")
+        .iter()
+        .filter(|path| path.starts_with("scheduler/engine/tests/it"))
+        .map(text)
+        .collect();
+    let untested: Vec<_> =
+        (1..=rules).filter(|rule| !tests.contains(&format!("fn rule_{rule:02}_"))).collect();
     assert!(untested.is_empty(), "rules without a test: {untested:?}");
 }
 
 #[test]
 fn every_link_of_the_docs_leads_to_a_file() {
-    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "images/README.md"].map(|page| repository().join(page));
-    let docs = std::fs::read_dir(repository().join("docs")).unwrap().map(|file| file.unwrap().path());
+    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "images/README.md"]
+        .map(|page| repository().join(page));
+    let docs =
+        std::fs::read_dir(repository().join("docs")).unwrap().map(|file| file.unwrap().path());
     for page in pages.into_iter().chain(docs) {
         let said = text(&page);
-        for link in said.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
+        for link in
+            said.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
+        {
             let (file, _) = link.split_once('#').unwrap_or((link, ""));
             let to = page.parent().unwrap().join(file);
-            assert!(link.contains("://") || file.is_empty() || to.exists(), "{}: {link}", page.display());
+            assert!(
+                link.contains("://") || file.is_empty() || to.exists(),
+                "{}: {link}",
+                page.display()
+            );
         }
     }
 }

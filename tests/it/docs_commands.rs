@@ -1,5 +1,6 @@
-//! Every command of the docs, run as it stands there: at the root of a fresh checkout, in the order of its page, with nothing set
-//! that the page does not set. What cannot be run here stands in a list with the reason; a new command in neither fails.
+//! Every command of the docs, run as it stands there: at the root of a fresh checkout, in the order
+//! of its page, with nothing set that the page does not set. What cannot be run here stands in a
+//! list with the reason; a new command in neither fails.
 
 use tests::programs::repository;
 use tests::reader::Reader;
@@ -13,17 +14,44 @@ const NOT_HERE: &[(Block, &str)] = &[
     (("README.md", "cargo test"), "it is what runs this"),
     (("docs/api.md", "job=\"$PVN_API_URL"), "run by the tests of delivery, as a job"),
     (("docs/kubernetes-benchmark.md", "tests/cluster/build"), "minutes of benchmark"),
-    (("docs/kubernetes.md", "kubectl create namespace"), "takes a cluster that pulls images; cluster_deploy does the same"),
-    (("docs/kubernetes.md", "kubectl create rolebinding"), "takes a cluster; cluster_rights tries the rights"),
-    (("docs/operating.md", "pvn-scheduler prune"), "names the directories of an installation; run by `retention`"),
-    (("docs/operating.md", "pvn-scheduler backup"), "names the directories of an installation; run by `backup`"),
-    (("docs/operating.md", "pvn-scheduler restore"), "names the directories of an installation; run by `backup`"),
-    (("images/README.md", "images/build-wrapper.sh"), "takes an engine of images; the image is built by `wrapper`"),
+    (
+        ("docs/kubernetes.md", "kubectl create namespace"),
+        "takes a cluster that pulls images; cluster_deploy does the same",
+    ),
+    (
+        ("docs/kubernetes.md", "kubectl create rolebinding"),
+        "takes a cluster; cluster_rights tries the rights",
+    ),
+    (
+        ("docs/operating.md", "pvn-scheduler prune"),
+        "names the directories of an installation; run by `retention`",
+    ),
+    (
+        ("docs/operating.md", "pvn-scheduler backup"),
+        "names the directories of an installation; run by `backup`",
+    ),
+    (
+        ("docs/operating.md", "pvn-scheduler restore"),
+        "names the directories of an installation; run by `backup`",
+    ),
+    (
+        ("images/README.md", "images/build-wrapper.sh"),
+        "takes an engine of images; the image is built by `wrapper`",
+    ),
     (("images/README.md", "rustup target add"), "takes another target and its linker"),
-    (("images/README.md", "images/build-scheduler.sh"), "takes an engine of images and a release build of minutes"),
+    (
+        ("images/README.md", "images/build-scheduler.sh"),
+        "takes an engine of images and a release build of minutes",
+    ),
     (("examples/kubernetes/README.md", "kubectl apply"), "takes a cluster; run by cluster_example"),
-    (("examples/kubernetes/README.md", "pvnctl services get"), "takes a cluster; run by cluster_example"),
-    (("examples/kubernetes/README.md", "pvnctl services push"), "takes a cluster; run by cluster_example"),
+    (
+        ("examples/kubernetes/README.md", "pvnctl services get"),
+        "takes a cluster; run by cluster_example",
+    ),
+    (
+        ("examples/kubernetes/README.md", "pvnctl services push"),
+        "takes a cluster; run by cluster_example",
+    ),
     (("examples/wrapper/README.md", "docker build"), "takes an engine of containers"),
     (("CONTRIBUTING.md", "sudo apt-get"), "changes the machine"),
     (("CONTRIBUTING.md", "images/build-scheduler.sh"), "a release build of minutes"),
@@ -57,18 +85,32 @@ const CHECK: Block = ("docs/pvnctl.md", "pvnctl runtimes check");
 const WRAPPER: Block = ("docs/wrapper.md", "pvn-wrapper exec");
 const PRODVANA: Block = ("examples/prodvana/README.md", "target/release/pvnctl configs validate");
 const WRAPPER_ALONE: Block = ("examples/wrapper/README.md", "./docker.sh");
-const CHANNELS: [Block; 2] = [("examples/channels/README.md", "target/release/pvn-scheduler"), ("examples/channels/README.md", "export")];
+const CHANNELS: [Block; 2] = [
+    ("examples/channels/README.md", "target/release/pvn-scheduler"),
+    ("examples/channels/README.md", "export"),
+];
 const QUICKSTART: [Block; 3] = [
     ("examples/quickstart/README.md", "target/release/pvn-scheduler dev examples/quickstart\n"),
     ("examples/quickstart/README.md", "echo oops"),
-    ("examples/quickstart/README.md", "target/release/pvn-scheduler dev examples/quickstart --param"),
+    (
+        "examples/quickstart/README.md",
+        "target/release/pvn-scheduler dev examples/quickstart --param",
+    ),
 ];
 const STATIC: [Block; 2] = [
-    ("examples/static-assets/README.md", "target/release/pvn-scheduler dev examples/static-assets\n"),
-    ("examples/static-assets/README.md", "target/release/pvn-scheduler dev examples/static-assets --param"),
+    (
+        "examples/static-assets/README.md",
+        "target/release/pvn-scheduler dev examples/static-assets\n",
+    ),
+    (
+        "examples/static-assets/README.md",
+        "target/release/pvn-scheduler dev examples/static-assets --param",
+    ),
 ];
-const STRUCTURED: [Block; 2] =
-    [("examples/structured/README.md", "target/release/pvn-scheduler"), ("examples/structured/README.md", "kill")];
+const STRUCTURED: [Block; 2] = [
+    ("examples/structured/README.md", "target/release/pvn-scheduler"),
+    ("examples/structured/README.md", "kill"),
+];
 const TERRAFORM: [Block; 3] = [
     ("examples/terraform/README.md", "target/release/pvn-scheduler"),
     ("examples/terraform/README.md", "export"),
@@ -78,8 +120,10 @@ const TERRAFORM: [Block; 3] = [
 /// All pages that people read, as paths below the checkout.
 fn pages() -> Vec<String> {
     let below = |directory: &str, name: &str| {
-        let entries = std::fs::read_dir(repository().join(directory)).expect("the checkout has it").flatten();
-        let paths = entries.map(|entry| format!("{directory}/{}{name}", entry.file_name().to_string_lossy()));
+        let entries =
+            std::fs::read_dir(repository().join(directory)).expect("the checkout has it").flatten();
+        let paths = entries
+            .map(|entry| format!("{directory}/{}{name}", entry.file_name().to_string_lossy()));
         paths.filter(|path| repository().join(path).is_file()).collect::<Vec<_>>()
     };
     let fixed = ["README.md", "CONTRIBUTING.md", "images/README.md"].map(str::to_owned);
@@ -93,12 +137,15 @@ fn pages() -> Vec<String> {
 fn blocks(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(repository().join(page)).expect("a page can be read");
     let after_open = text.split("```sh\n").skip(1);
-    after_open.map(|rest| rest.split("```").next().expect("a block has an end").to_owned()).collect()
+    after_open
+        .map(|rest| rest.split("```").next().expect("a block has an end").to_owned())
+        .collect()
 }
 
 /// The text of a block.
 fn text(block: Block) -> String {
-    let found: Vec<_> = blocks(block.0).into_iter().filter(|text| text.starts_with(block.1)).collect();
+    let found: Vec<_> =
+        blocks(block.0).into_iter().filter(|text| text.starts_with(block.1)).collect();
     assert_eq!(found.len(), 1, "{block:?} names one block");
     found.into_iter().next().expect("there is one")
 }
@@ -110,11 +157,16 @@ fn background(block: Block) -> String {
 
 #[test]
 fn every_command_of_the_docs_is_run_or_has_a_reason_not_to_be() {
-    let known: Vec<Block> = HERE.iter().copied().chain(NOT_HERE.iter().map(|(block, _)| *block)).collect();
+    let known: Vec<Block> =
+        HERE.iter().copied().chain(NOT_HERE.iter().map(|(block, _)| *block)).collect();
     for page in pages() {
         for text in blocks(&page) {
-            let named = known.iter().filter(|(of, begins)| *of == page && text.starts_with(begins)).count();
-            assert_eq!(named, 1, "{page}: add this to what is run, or to what is not with the reason:\n{text}");
+            let named =
+                known.iter().filter(|(of, begins)| *of == page && text.starts_with(begins)).count();
+            assert_eq!(
+                named, 1,
+                "{page}: add this to what is run, or to what is not with the reason:\n{text}"
+            );
         }
     }
     known.into_iter().for_each(|block| drop(text(block)));
@@ -135,13 +187,18 @@ const INTERRUPT: &str = "interrupt_it pvn-scheduler\nwait \"$running\"\n";
 
 /// The same on a terminal, where somebody says yes to what is asked.
 fn agreed(block: Block) -> String {
-    format!("cat >agreed.sh <<'END'\nset -e\n{}END\necho y | script --quiet --return --command 'sh agreed.sh' /dev/null\n", text(block))
+    format!(
+        "cat >agreed.sh <<'END'\nset -e\n{}END\necho y | script --quiet --return --command 'sh \
+         agreed.sh' /dev/null\n",
+        text(block)
+    )
 }
 
 #[test]
 fn the_first_run_of_the_readme() {
     // The build is what the reader waits for; here it is done.
-    let run = format!("cargo() {{ :; }}\n{}{}{INTERRUPT}", background(FIRST_RUN), says("CONVERGED"));
+    let run =
+        format!("cargo() {{ :; }}\n{}{}{INTERRUPT}", background(FIRST_RUN), says("CONVERGED"));
     check("the_first_run_of_the_readme", &run);
 }
 
@@ -149,8 +206,10 @@ fn the_first_run_of_the_readme() {
 fn the_quickstart() {
     let [start, break_it, again] = QUICKSTART;
     let script = format!(
-        "{}{}{}until_it 'cmp -s examples/quickstart/site/index.html examples/quickstart/wanted/index.html && [ -e examples/quickstart/site/robots.txt ]'\n\
-         {INTERRUPT}{}until_it 'grep -q \"good morning\" examples/quickstart/site/greeting.txt'\n{INTERRUPT}",
+        "{}{}{}until_it 'cmp -s examples/quickstart/site/index.html \
+         examples/quickstart/wanted/index.html && [ -e examples/quickstart/site/robots.txt \
+         ]'\n{INTERRUPT}{}until_it 'grep -q \"good morning\" \
+         examples/quickstart/site/greeting.txt'\n{INTERRUPT}",
         background(start),
         says("CONVERGED"),
         text(break_it),
@@ -162,8 +221,9 @@ fn the_quickstart() {
 #[test]
 fn the_example_of_channels() {
     let script = format!(
-        "{}until_it 'PVN_DATA_DIR=examples/channels/.pvn target/release/pvnctl services get frontend --app shop 2>/dev/null | grep -q WAITING_MANUAL'\n\
-         {}until_it '[ -e examples/channels/deployed/production ]'\n",
+        "{}until_it 'PVN_DATA_DIR=examples/channels/.pvn target/release/pvnctl services get \
+         frontend --app shop 2>/dev/null | grep -q WAITING_MANUAL'\n{}until_it '[ -e \
+         examples/channels/deployed/production ]'\n",
         background(CHANNELS[0]),
         agreed(CHANNELS[1])
     );
@@ -174,7 +234,8 @@ fn the_example_of_channels() {
 fn the_example_of_static_assets() {
     let folder = "examples/static-assets/public/revision.txt";
     let script = format!(
-        "{}until_it 'grep -q first {folder}'\n{INTERRUPT}{}until_it 'grep -q second {folder}'\n{INTERRUPT}",
+        "{}until_it 'grep -q first {folder}'\n{INTERRUPT}{}until_it 'grep -q second \
+         {folder}'\n{INTERRUPT}",
         background(STATIC[0]),
         background(STATIC[1])
     );
@@ -184,7 +245,8 @@ fn the_example_of_static_assets() {
 #[test]
 fn the_example_of_structured_output() {
     let script = format!(
-        "{}{}first=$(cat examples/structured/run/here/web.1)\n{}until_it '[ \"$(cat examples/structured/run/here/web.1)\" != \"$first\" ]'\n",
+        "{}{}first=$(cat examples/structured/run/here/web.1)\n{}until_it '[ \"$(cat \
+         examples/structured/run/here/web.1)\" != \"$first\" ]'\n",
         background(STRUCTURED[0]),
         says("CONVERGED"),
         text(STRUCTURED[1])
@@ -214,10 +276,12 @@ fn the_commands_of_the_pages_about_the_api_and_the_client() {
     if skip::tool("curl").is_none() {
         return skip::skipped(test, "there is no `curl`");
     }
-    let config = "runtime: {name: my-tool, custom: {proxyRuntime: {runtime: local}, apply: {taskConfig: {program: {cmd: [\"true\"]}}}}}";
+    let config = "runtime: {name: my-tool, custom: {proxyRuntime: {runtime: local}, apply: \
+                  {taskConfig: {program: {cmd: [\"true\"]}}}}}";
     let script = format!(
-        "PATH=$PWD/target/release:$PATH\npvn-scheduler serve >log 2>&1 &\nuntil_it 'pvnctl runtimes list >/dev/null 2>&1'\n\
-         echo '{config}' >tool.pvn.yaml\npvnctl configs apply --no-prompt tool.pvn.yaml\n{}{}",
+        "PATH=$PWD/target/release:$PATH\npvn-scheduler serve >log 2>&1 &\nuntil_it 'pvnctl \
+         runtimes list >/dev/null 2>&1'\necho '{config}' >tool.pvn.yaml\npvnctl configs apply \
+         --no-prompt tool.pvn.yaml\n{}{}",
         text(ASK),
         text(CHECK)
     );

@@ -1,4 +1,5 @@
-//! Every example, run as its README says, and the README of the project itself. Terraform has a file of its own.
+//! Every example, run as its README says, and the README of the project itself. Terraform has a
+//! file of its own.
 
 use std::process::Command;
 
@@ -16,7 +17,12 @@ fn converges(dev: &Dev, arguments: &[&str]) -> String {
 
 fn json(dev: &Dev, arguments: &[&str]) -> Value {
     let output = dev.pvnctl(&[arguments, &["-o", "json"]].concat());
-    assert!(output.status.success(), "{arguments:?}: {}\n{}", String::from_utf8_lossy(&output.stderr), dev.log());
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}\n{}",
+        String::from_utf8_lossy(&output.stderr),
+        dev.log()
+    );
     serde_json::from_slice(&output.stdout).expect("pvnctl prints JSON")
 }
 
@@ -30,10 +36,13 @@ fn quickstart_converges_repairs_and_survives_kill_9() {
 
     dev.start(&[]);
     dev.prints("CONVERGED");
-    let wanted = std::fs::read_to_string(dev.directory().join("wanted/index.html")).expect("the example has it");
+    let wanted = std::fs::read_to_string(dev.directory().join("wanted/index.html"))
+        .expect("the example has it");
     std::fs::write(dev.directory().join("site/index.html"), "oops").expect("a file can be written");
     dev.file_becomes("site/index.html", &wanted);
-    wait::until("the repair to be told", || (dev.log().matches("CONVERGED").count() >= 2).then_some(()));
+    wait::until("the repair to be told", || {
+        (dev.log().matches("CONVERGED").count() >= 2).then_some(())
+    });
     let status = dev.interrupt();
     assert!(status.code().is_some(), "Ctrl-C is an ordinary end: {status}");
 }
@@ -46,10 +55,15 @@ fn structured_keeps_a_fleet_of_real_processes() {
         let service = json(&dev, &["services", "get", "workers", "--app", "fleet"]);
         (service["channels"][0]["status"] == "CONVERGED").then(|| service["channels"][0].clone())
     };
-    wait::until("dev to listen", || dev.pvnctl(&["services", "get", "workers", "--app", "fleet"]).status.success().then_some(()));
+    wait::until("dev to listen", || {
+        dev.pvnctl(&["services", "get", "workers", "--app", "fleet"]).status.success().then_some(())
+    });
     let channel = wait::until("the fleet to converge", fleet);
     let web = &channel["objects"][0];
-    assert_eq!((&web["name"], &web["objectType"], &web["status"]), (&"web".into(), &"Process".into(), &"SUCCEEDED".into()));
+    assert_eq!(
+        (&web["name"], &web["objectType"], &web["status"]),
+        (&"web".into(), &"Process".into(), &"SUCCEEDED".into())
+    );
     assert_eq!(web["versions"][0]["targetReplicas"], 2);
     assert!(web["debugEvents"].as_array().is_some_and(|events| !events.is_empty()));
 
@@ -61,7 +75,9 @@ fn structured_keeps_a_fleet_of_real_processes() {
     assert!(Command::new("kill").arg(&first).status().expect("kill can be started").success());
     wait::until("another process in its place", || pid_of().filter(|pid| *pid != first));
     wait::until("the fleet to converge again", fleet);
-    for entry in std::fs::read_dir(dev.directory().join("run/here")).expect("the fleet's files").flatten() {
+    for entry in
+        std::fs::read_dir(dev.directory().join("run/here")).expect("the fleet's files").flatten()
+    {
         if entry.file_name().to_string_lossy().ends_with(".log") {
             continue;
         }
@@ -87,7 +103,8 @@ fn static_assets_copies_once_per_revision_and_tells_where() {
     assert!(info.ends_with("public/index.html"), "{info}");
     let service = json(&dev, &["services", "get", "assets", "--app", "website"]);
     assert_eq!(service["version"], "assets-second", "named by bundleName");
-    let applies = json(&dev, &["jobs", "list", "--app", "website", "--service", "assets", "--kind", "apply"]);
+    let applies =
+        json(&dev, &["jobs", "list", "--app", "website", "--service", "assets", "--kind", "apply"]);
     assert_eq!(applies.as_array().map(Vec::len), Some(2), "once per revision: {applies:#}");
 }
 
@@ -99,13 +116,17 @@ fn channels_goes_to_production_after_staging_and_a_person() {
         let output = dev.pvnctl(&["services", "get", "frontend", "--app", "shop", "-o", "json"]);
         let service: Value = serde_json::from_slice(&output.stdout).ok()?;
         let channels = service["channels"].as_array()?;
-        channels.iter().find(|channel| channel["channel"] == "production" && channel["status"] == status).cloned()
+        channels
+            .iter()
+            .find(|channel| channel["channel"] == "production" && channel["status"] == status)
+            .cloned()
     };
     wait::until("production to wait for a person", || production("WAITING_MANUAL_APPROVAL"));
     dev.file_becomes("deployed/staging", "frontend-1 in blue\n");
     assert!(!dev.directory().join("deployed/production").exists());
     dev.prints("services approve");
-    let approve = ["services", "approve", "frontend", "--app", "shop", "--channel", "production", "--yes"];
+    let approve =
+        ["services", "approve", "frontend", "--app", "shop", "--channel", "production", "--yes"];
     assert!(dev.pvnctl(&approve).status.success());
     wait::until("production to converge", || production("CONVERGED"));
     dev.file_becomes("deployed/production", "frontend-1 in green\n");
@@ -124,7 +145,8 @@ fn every_example_validates_without_a_server() {
 
 #[test]
 fn the_readmes_two_commands_are_whole_lines_of_it() {
-    let readme = std::fs::read_to_string(programs::repository().join("README.md")).expect("there is a README");
+    let readme = std::fs::read_to_string(programs::repository().join("README.md"))
+        .expect("there is a README");
     let commands: Vec<_> = readme.lines().filter(|line| line.starts_with("cargo ")).collect();
     assert_eq!(commands.len(), 2, "{commands:?}");
     assert!(commands[0].contains("dev examples/quickstart"));

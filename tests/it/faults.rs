@@ -1,5 +1,5 @@
-//! The surroundings fail, or clients misbehave (promise P9 and the table of bad input): always a clear answer, never a
-//! crash, nothing lost.
+//! The surroundings fail, or clients misbehave (promise P9 and the table of bad input): always a
+//! clear answer, never a crash, nothing lost.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,9 @@ use tests::scheduler::{Scheduler, Start};
 use tests::{skip, wait};
 
 fn converged(scheduler: &Scheduler) {
-    wait::until("s0 to converge", || (scheduler.channel("s0", "c0")["status"] == "CONVERGED").then_some(()));
+    wait::until("s0 to converge", || {
+        (scheduler.channel("s0", "c0")["status"] == "CONVERGED").then_some(())
+    });
 }
 
 fn running() -> (Scheduler, Files) {
@@ -28,7 +30,9 @@ fn running() -> (Scheduler, Files) {
 }
 
 fn readiness(scheduler: &Scheduler, wanted: u16) {
-    wait::until(&format!("/readyz to answer {wanted}"), || (scheduler.get("/readyz")?.0 == wanted).then_some(()));
+    wait::until(&format!("/readyz to answer {wanted}"), || {
+        (scheduler.get("/readyz")?.0 == wanted).then_some(())
+    });
 }
 
 #[test]
@@ -55,11 +59,15 @@ fn p9_database_locked_starts_nothing_new_visibly_and_reading_goes_on() {
 #[test]
 fn p9_readiness_is_red_while_the_database_is_locked_also_when_nothing_is_due() {
     if skip::tool("python3").is_none() {
-        return skip::skipped("p9_readiness_is_red_while_the_database_is_locked", "python3 is not on PATH");
+        return skip::skipped(
+            "p9_readiness_is_red_while_the_database_is_locked",
+            "python3 is not on PATH",
+        );
     }
     let scheduler = Scheduler::start();
     let _files = Files::new(scheduler.home());
-    let quiet = Files::configs(1, 1).replace("steadyStatePollInterval: 2s", "steadyStatePollInterval: 3600s");
+    let quiet = Files::configs(1, 1)
+        .replace("steadyStatePollInterval: 2s", "steadyStatePollInterval: 3600s");
     scheduler.apply(&quiet);
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     converged(&scheduler);
@@ -68,7 +76,9 @@ fn p9_readiness_is_red_while_the_database_is_locked_also_when_nothing_is_due() {
     readiness(&scheduler, 503);
     let (_, why) = scheduler.get("/readyz").expect("it answers");
     assert!(why.contains("nothing new is started since") && why.contains("locked"), "{why}");
-    let told = scheduler.json(&["services", "explain", "s0", "--app", "app", "--channel", "c0"]).to_string();
+    let told = scheduler
+        .json(&["services", "explain", "s0", "--app", "app", "--channel", "c0"])
+        .to_string();
     assert!(told.contains("NOTHING_STORED") && !told.contains("\"action\":\"fetch\""), "{told}");
     drop(lock);
     readiness(&scheduler, 200);
@@ -90,7 +100,10 @@ fn p9_a_full_disk_under_the_data_directory_is_red_also_where_the_database_has_ro
     disk.fill();
     readiness(&scheduler, 503);
     let (_, why) = scheduler.get("/readyz").expect("it answers");
-    assert!(why.contains(&scheduler.data().display().to_string()) && why.contains("make room"), "{why}");
+    assert!(
+        why.contains(&scheduler.data().display().to_string()) && why.contains("make room"),
+        "{why}"
+    );
     assert!(why.contains("may need 1024 KiB") && why.contains("`pvn-scheduler prune`"), "{why}");
     disk.free();
     files.drift("s0", "c0");
@@ -145,9 +158,19 @@ fn p9_a_disk_without_room_for_files_starts_nothing_new_visibly_and_recovers() {
     let applies = files.ledger().len();
     readiness(&scheduler, 503);
     let (_, why) = scheduler.get("/readyz").expect("it answers");
-    assert!(why.contains("no room for more files (inodes)") || why.contains("more files (inodes) and a change"), "{why}");
-    assert!(why.contains(&scheduler.data().display().to_string()) && why.contains("`pvn-scheduler prune`"), "{why}");
-    let told = scheduler.json(&["services", "explain", "s0", "--app", "app", "--channel", "c0"]).to_string();
+    assert!(
+        why.contains("no room for more files (inodes)")
+            || why.contains("more files (inodes) and a change"),
+        "{why}"
+    );
+    assert!(
+        why.contains(&scheduler.data().display().to_string())
+            && why.contains("`pvn-scheduler prune`"),
+        "{why}"
+    );
+    let told = scheduler
+        .json(&["services", "explain", "s0", "--app", "app", "--channel", "c0"])
+        .to_string();
     assert!(told.contains("NOTHING_STORED") && told.contains("(inodes)"), "{told}");
     assert_eq!(files.ledger().len(), applies, "nothing new is started");
 
@@ -161,9 +184,13 @@ fn p9_a_disk_without_room_for_files_starts_nothing_new_visibly_and_recovers() {
 fn problem(answer: reqwest::blocking::Response, status: u16) -> Value {
     assert_eq!(answer.status().as_u16(), status);
     assert_eq!(answer.headers()["content-type"], "application/problem+json");
-    let body: Value = serde_json::from_str(&answer.text().expect("a body")).expect("a problem is JSON");
+    let body: Value =
+        serde_json::from_str(&answer.text().expect("a body")).expect("a problem is JSON");
     assert_eq!(body["status"], status);
-    assert!(body["title"].is_string() && body["type"].is_string() && body["detail"].is_string(), "{body}");
+    assert!(
+        body["title"].is_string() && body["type"].is_string() && body["detail"].is_string(),
+        "{body}"
+    );
     body
 }
 
@@ -172,10 +199,17 @@ fn wrong_or_missing_token_is_401_and_says_where_to_find_one() {
     let scheduler = Scheduler::start();
     for path in ["/v1/services", "/v1/jobs", "/v1/events", "/metrics"] {
         problem(scheduler.http(Method::GET, path).send().expect("an answer"), 401);
-        problem(scheduler.http(Method::GET, path).bearer_auth("pvn_wrong").send().expect("an answer"), 401);
+        problem(
+            scheduler.http(Method::GET, path).bearer_auth("pvn_wrong").send().expect("an answer"),
+            401,
+        );
     }
     for path in ["/healthz", "/readyz", "/openapi.json", "/schemas/fetch-output.json"] {
-        assert_eq!(scheduler.http(Method::GET, path).send().expect("an answer").status().as_u16(), 200, "{path} is open");
+        assert_eq!(
+            scheduler.http(Method::GET, path).send().expect("an answer").status().as_u16(),
+            200,
+            "{path} is open"
+        );
     }
     let mut client = scheduler.client(["services", "list"]);
     let output = client.env("PVN_AUTH_TOKEN", "pvn_wrong").output().expect("pvnctl can be started");
@@ -187,10 +221,15 @@ fn wrong_or_missing_token_is_401_and_says_where_to_find_one() {
 fn body_over_the_limit_is_413() {
     let scheduler = Scheduler::start();
     let big = vec![b' '; (1 << 20) + 1];
-    let answer = scheduler.http(Method::POST, "/v1/applications/app/services/s0/push").bearer_auth(scheduler.token()).body(big).send();
+    let answer = scheduler
+        .http(Method::POST, "/v1/applications/app/services/s0/push")
+        .bearer_auth(scheduler.token())
+        .body(big)
+        .send();
     problem(answer.expect("an answer"), 413);
     let big = vec![b' '; (64 << 20) + 1];
-    let answer = scheduler.http(Method::POST, "/v1/configs").bearer_auth(scheduler.token()).body(big).send();
+    let answer =
+        scheduler.http(Method::POST, "/v1/configs").bearer_auth(scheduler.token()).body(big).send();
     problem(answer.expect("an answer"), 413);
     assert_eq!(scheduler.get("/healthz").expect("an answer").0, 200);
 }
@@ -210,16 +249,21 @@ fn malformed_json_is_a_problem_that_says_where() {
     let answer = post("{\"fils\": []}");
     let status = answer.status().as_u16();
     assert!((400..500).contains(&status));
-    assert!(problem(answer, status)["detail"].as_str().is_some_and(|detail| detail.contains("fils")));
+    assert!(
+        problem(answer, status)["detail"].as_str().is_some_and(|detail| detail.contains("fils"))
+    );
 }
 
 #[test]
 fn slow_client_is_cut_off_and_hinders_nobody() {
     let scheduler = Scheduler::start();
     let address = scheduler.url().trim_start_matches("http://").to_owned();
-    let mut slow: Vec<_> = (0..50).map(|_| TcpStream::connect(&address).expect("a connection")).collect();
+    let mut slow: Vec<_> =
+        (0..50).map(|_| TcpStream::connect(&address).expect("a connection")).collect();
     for stream in &mut slow {
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ").expect("half a request can be sent");
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+            .expect("half a request can be sent");
     }
     assert_eq!(scheduler.get("/healthz").expect("an answer").0, 200, "others are served");
     for stream in &mut slow {

@@ -1,5 +1,6 @@
-//! The disk of the data directory is full when a command ends, and when the daemon starts (promises P6 and P9): no result is
-//! lost, and there is a daemon to read from. The disk of the outside world has room throughout.
+//! The disk of the data directory is full when a command ends, and when the daemon starts (promises
+//! P6 and P9): no result is lost, and there is a daemon to read from. The disk of the outside world
+//! has room throughout.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -24,11 +25,13 @@ fn small_disk(test: &str, scheduler: &Scheduler) -> Option<SmallDisk> {
 }
 
 fn readiness(scheduler: &Scheduler, wanted: u16) {
-    wait::until(&format!("/readyz to answer {wanted}"), || (scheduler.get("/readyz")?.0 == wanted).then_some(()));
+    wait::until(&format!("/readyz to answer {wanted}"), || {
+        (scheduler.get("/readyz")?.0 == wanted).then_some(())
+    });
 }
 
-/// A scheduler whose only apply says that it is `up`, waits until there is no `hold` any more, and ends with `last`; the apply
-/// waits, and the disk is full.
+/// A scheduler whose only apply says that it is `up`, waits until there is no `hold` any more, and
+/// ends with `last`; the apply waits, and the disk is full.
 fn held_on_a_full_disk(scheduler: &mut Scheduler, disk: &SmallDisk, last: &str) -> PathBuf {
     scheduler.run(&Start::default());
     std::fs::write(scheduler.home().join("hold"), "").expect("a file can be written");
@@ -40,15 +43,21 @@ fn held_on_a_full_disk(scheduler: &mut Scheduler, disk: &SmallDisk, last: &str) 
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     wait::until("the apply to run", || scheduler.home().join("up").exists().then_some(()));
     let spool = scheduler.data().join("spool");
-    let directories = std::fs::read_dir(spool).expect("the spool can be read").map(|entry| entry.expect("an entry can be read").path());
-    let job = directories.filter(|path| path.join("claim").exists()).last().expect("the job that runs has a claim");
+    let directories = std::fs::read_dir(spool)
+        .expect("the spool can be read")
+        .map(|entry| entry.expect("an entry can be read").path());
+    let job = directories
+        .filter(|path| path.join("claim").exists())
+        .last()
+        .expect("the job that runs has a claim");
     disk.fill();
     job
 }
 
 /// The process that claimed the job.
 fn wrapper(job: &Path) -> PathBuf {
-    let claim: Value = serde_json::from_slice(&std::fs::read(job.join("claim")).expect("a claim")).expect("a claim is JSON");
+    let claim: Value = serde_json::from_slice(&std::fs::read(job.join("claim")).expect("a claim"))
+        .expect("a claim is JSON");
     Path::new("/proc").join(claim["wrapper"]["pid"].to_string())
 }
 
@@ -64,7 +73,10 @@ fn it_succeeded(scheduler: &Scheduler, disk: &SmallDisk) -> Value {
     let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--kind", "apply"]);
     let jobs = jobs.as_array().expect("jobs is a list");
     assert_eq!(jobs.len(), 1, "{jobs:#?}");
-    assert_eq!(std::fs::read_to_string(scheduler.home().join("applied")).expect("it was applied"), "done\n");
+    assert_eq!(
+        std::fs::read_to_string(scheduler.home().join("applied")).expect("it was applied"),
+        "done\n"
+    );
     let id = jobs[0]["id"].as_str().expect("a job has an id").to_owned();
     let job = scheduler.json(&["jobs", "get", &id]);
     assert!(job.to_string().contains("\"exitCode\":0"), "{job:#}");
@@ -110,7 +122,9 @@ fn p6_without_the_room_that_was_kept_a_wrapper_tries_until_there_is_some() {
     let _never_there = std::fs::remove_file(&room);
     let wrapper = wrapper(&job);
     let_go(&scheduler);
-    wait::until("the wrapper to try in vain, or to end", || (room.exists() || !wrapper.exists()).then_some(()));
+    wait::until("the wrapper to try in vain, or to end", || {
+        (room.exists() || !wrapper.exists()).then_some(())
+    });
     it_succeeded(&scheduler, &disk);
     scheduler.kill();
 }
@@ -136,7 +150,11 @@ fn stopped_on_a_full_disk(scheduler: &mut Scheduler, disk: &SmallDisk) -> Files 
 #[test]
 fn p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new() {
     let mut scheduler = Scheduler::stopped();
-    let Some(disk) = small_disk("p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new", &scheduler) else { return };
+    let Some(disk) =
+        small_disk("p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new", &scheduler)
+    else {
+        return;
+    };
     let files = stopped_on_a_full_disk(&mut scheduler, &disk);
     let applies = files.ledger().len();
     files.drift("s0", "c0");
@@ -145,7 +163,10 @@ fn p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new() {
     assert_eq!(scheduler.channel("s0", "c0")["channel"], "c0", "reading goes on");
     assert!(scheduler.exited().is_none(), "it goes on");
     assert_eq!(files.ledger().len(), applies, "nothing new is started");
-    assert!(scheduler.data().join("pvn.db-reserve").exists(), "what is left of the reserve is kept for the next time");
+    assert!(
+        scheduler.data().join("pvn.db-reserve").exists(),
+        "what is left of the reserve is kept for the next time"
+    );
     disk.free();
     readiness(&scheduler, 200);
     wait::until("the drift to be repaired", || files.state("s0", "c0"));
@@ -154,16 +175,28 @@ fn p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new() {
 
 /// What is done by hand to the data of a scheduler that does not run, and what it said.
 fn by_hand(scheduler: &Scheduler, command: &str) -> (Output, String) {
-    let output = Command::new(programs::program("pvn-scheduler")).arg(command).arg("--data-dir").arg(scheduler.data()).output();
+    let output = Command::new(programs::program("pvn-scheduler"))
+        .arg(command)
+        .arg("--data-dir")
+        .arg(scheduler.data())
+        .output();
     let output = output.expect("the program can be started");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     (output, said)
 }
 
 #[test]
 fn prune_on_a_full_disk_sets_aside_again_what_it_did_not_need() {
     let mut scheduler = Scheduler::stopped();
-    let Some(disk) = small_disk("prune_on_a_full_disk_sets_aside_again_what_it_did_not_need", &scheduler) else { return };
+    let Some(disk) =
+        small_disk("prune_on_a_full_disk_sets_aside_again_what_it_did_not_need", &scheduler)
+    else {
+        return;
+    };
     stopped_on_a_full_disk(&mut scheduler, &disk);
     for _ in 0..2 {
         let (output, said) = by_hand(&scheduler, "prune");
@@ -181,7 +214,11 @@ fn prune_on_a_full_disk_sets_aside_again_what_it_did_not_need() {
 #[test]
 fn a_full_disk_without_a_reserve_is_named_with_what_to_do() {
     let mut scheduler = Scheduler::stopped();
-    let Some(disk) = small_disk("a_full_disk_without_a_reserve_is_named_with_what_to_do", &scheduler) else { return };
+    let Some(disk) =
+        small_disk("a_full_disk_without_a_reserve_is_named_with_what_to_do", &scheduler)
+    else {
+        return;
+    };
     stopped_on_a_full_disk(&mut scheduler, &disk);
     std::fs::remove_file(scheduler.data().join("pvn.db-reserve")).expect("there is one");
     disk.fill();
@@ -243,9 +280,16 @@ fn check_log(make: impl FnOnce(&Path) -> Option<std::fs::File>, is_read: bool, f
 fn p9_a_log_that_cannot_be_written_or_that_nobody_reads_ends_nothing() {
     use std::os::unix::fs::OpenOptionsExt;
     let pipe = |path: &Path| {
-        nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR).expect("a pipe can be made");
+        nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)
+            .expect("a pipe can be made");
         let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
-        Some(std::fs::File::options().read(true).custom_flags(flags).open(path).expect("a pipe can be read"))
+        Some(
+            std::fs::File::options()
+                .read(true)
+                .custom_flags(flags)
+                .open(path)
+                .expect("a pipe can be read"),
+        )
     };
     let full = |path: &Path| {
         std::os::unix::fs::symlink("/dev/full", path).expect("a link can be made");
@@ -299,20 +343,23 @@ fn p9_what_a_job_printed_is_kept_once_there_is_room_for_it_and_until_then_it_say
     };
     scheduler.run(&Start::default());
     scheduler.apply(
-        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      taskConfig: {program: {name: do, entrypoint: [sh, -c], \
-         cmd: ['until [ -e go ]; do sleep 0.1; done; echo what it printed']}}\n---\napplication: {name: app, releaseChannels: [{name: c, runtimes: \
-         [{runtime: r}]}]}\n---\nservice: {name: s, application: app}\n",
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      \
+         taskConfig: {program: {name: do, entrypoint: [sh, -c], cmd: ['until [ -e go ]; do sleep \
+         0.1; done; echo what it printed']}}\n---\napplication: {name: app, releaseChannels: \
+         [{name: c, runtimes: [{runtime: r}]}]}\n---\nservice: {name: s, application: app}\n",
     );
     scheduler.ok(&["services", "push", "s", "--app", "app"]);
     let job = wait::until("the apply to run", || {
         let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--kind", "apply"]);
-        (jobs[0]["status"] == "RUNNING").then(|| jobs[0]["id"].as_str().expect("a job has an id").to_owned())
+        (jobs[0]["status"] == "RUNNING")
+            .then(|| jobs[0]["id"].as_str().expect("a job has an id").to_owned())
     });
     disk.fill();
     std::fs::write(scheduler.home().join("go"), "").expect("a file can be written");
     // Nothing is decided meanwhile, so that no deadline counts.
     let told = format!("the disk that holds {} has ", scheduler.data().join("blobs").display());
-    let explained = || scheduler.ok(&["services", "explain", "s", "--app", "app", "--channel", "c"]);
+    let explained =
+        || scheduler.ok(&["services", "explain", "s", "--app", "app", "--channel", "c"]);
     wait::until("it to say what it waits for", || explained().contains(&told).then_some(()));
     disk.free();
     scheduler.channel_becomes("s", "c", "CONVERGED");
@@ -335,7 +382,13 @@ fn p9_a_directory_of_its_own_that_cannot_be_written_to_is_red_and_named() {
         MountsBelow::let_write(&path, false);
         readiness(&scheduler, 503);
         let (_, why) = scheduler.get("/readyz").expect("it answers");
-        assert!(why.contains(&format!("{} cannot be written to: Read-only file system", path.display())), "{why}");
+        assert!(
+            why.contains(&format!(
+                "{} cannot be written to: Read-only file system",
+                path.display()
+            )),
+            "{why}"
+        );
         // And it is true.
         let refused = scheduler.pvnctl(["services", "push", "s0", "--app", "app"]);
         let words = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -348,7 +401,11 @@ fn p9_a_directory_of_its_own_that_cannot_be_written_to_is_red_and_named() {
         if name == "blobs" {
             MountsBelow::let_write(&path, false);
             let said = scheduler.is_refused(&Start::default());
-            assert!(said.contains(&format!("{} cannot be written to", path.display())) && said.contains("mount it for writing"), "{said}");
+            assert!(
+                said.contains(&format!("{} cannot be written to", path.display()))
+                    && said.contains("mount it for writing"),
+                "{said}"
+            );
         }
         drop(mounts);
     }

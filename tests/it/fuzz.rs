@@ -1,9 +1,10 @@
-//! Fuzz from outside, with the real programs: commands print whatever the schemas let through, configs say whatever the
-//! reader lets through, and after each batch the daemon is restarted, by `kill -9` and softly in turns. It never ends by
-//! itself, everything can be read, and what was poisoned converges once it is given something good.
+//! Fuzz from outside, with the real programs: commands print whatever the schemas let through,
+//! configs say whatever the reader lets through, and after each batch the daemon is restarted, by
+//! `kill -9` and softly in turns. It never ends by itself, everything can be read, and what was
+//! poisoned converges once it is given something good.
 //!
-//! A few batches run with the other tests; more with `PVN_FUZZ_BATCHES=200`, others with `PVN_FUZZ_SEED=7`. What fails is
-//! printed with its batch's seed.
+//! A few batches run with the other tests; more with `PVN_FUZZ_BATCHES=200`, others with
+//! `PVN_FUZZ_SEED=7`. What fails is printed with its batch's seed.
 
 mod configs;
 mod outputs;
@@ -31,19 +32,36 @@ fn is_well(scheduler: &mut Scheduler, input: &dyn Fn() -> String) {
         panic!("the daemon ended by itself with {status} after {}\n{}", input(), scheduler.log());
     }
     wait::within(wait::PATIENCE, || (scheduler.get("/readyz")?.0 == 200).then_some(()))
-        .unwrap_or_else(|| panic!("/readyz stays red after {}\n{:?}", input(), scheduler.get("/readyz")));
+        .unwrap_or_else(|| {
+            panic!("/readyz stays red after {}\n{:?}", input(), scheduler.get("/readyz"))
+        });
     let services = scheduler.json(&["services", "list", "--app", "app"]);
     for service in services.as_array().expect("a list of services") {
         let name = service["name"].as_str().expect("a service has a name");
         let whole = scheduler.pvnctl(["services", "get", name, "--app", "app", "-o", "json"]);
         let stderr = String::from_utf8_lossy(&whole.stderr).into_owned();
         assert!(whole.status.success(), "{name} cannot be read: {stderr}\nafter {}", input());
-        let whole: serde_json::Value = serde_json::from_slice(&whole.stdout).expect("pvnctl prints JSON");
+        let whole: serde_json::Value =
+            serde_json::from_slice(&whole.stdout).expect("pvnctl prints JSON");
         for channel in whole["channels"].as_array().expect("channels is a list") {
             let channel = channel["channel"].as_str().expect("a channel has a name");
-            let explained = scheduler.pvnctl(["services", "explain", name, "--app", "app", "--channel", channel, "-o", "json"]);
+            let explained = scheduler.pvnctl([
+                "services",
+                "explain",
+                name,
+                "--app",
+                "app",
+                "--channel",
+                channel,
+                "-o",
+                "json",
+            ]);
             let stderr = String::from_utf8_lossy(&explained.stderr);
-            assert!(explained.status.success(), "{name} in {channel} cannot be explained: {stderr}\nafter {}", input());
+            assert!(
+                explained.status.success(),
+                "{name} in {channel} cannot be explained: {stderr}\nafter {}",
+                input()
+            );
         }
     }
 }
@@ -52,8 +70,16 @@ fn is_well(scheduler: &mut Scheduler, input: &dyn Fn() -> String) {
 fn all_converged(scheduler: &Scheduler) -> bool {
     let services = scheduler.json(&["services", "list", "--app", "app"]);
     services.as_array().expect("a list of services").iter().all(|service| {
-        let whole = scheduler.json(&["services", "get", service["name"].as_str().expect("a name"), "--app", "app"]);
+        let whole = scheduler.json(&[
+            "services",
+            "get",
+            service["name"].as_str().expect("a name"),
+            "--app",
+            "app",
+        ]);
         let channels = whole["channels"].as_array().expect("channels is a list");
-        channels.iter().all(|channel| channel["status"] == "CONVERGED" && channel["desiredVersion"] == whole["version"])
+        channels.iter().all(|channel| {
+            channel["status"] == "CONVERGED" && channel["desiredVersion"] == whole["version"]
+        })
     })
 }

@@ -1,5 +1,5 @@
-//! The house rules that no compiler sees: who owns which outside crate, what the engine links, how long a file may get,
-//! what no text may say.
+//! The house rules that no compiler sees: who owns which outside crate, what the engine links, how
+//! long a file may get, what no text may say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,19 @@ use tests::programs::repository;
 
 /// Every file that git tracks, relative to the root.
 pub(crate) fn tracked(suffix: &str) -> Vec<PathBuf> {
-    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(repository()).output().expect("git can be started");
+    let output = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(repository())
+        .output()
+        .expect("git can be started");
     assert!(output.status.success(), "not a git checkout");
     let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
-    names.split('\0').filter(|name| name.ends_with(suffix)).map(PathBuf::from).filter(|path| repository().join(path).is_file()).collect()
+    names
+        .split('\0')
+        .filter(|name| name.ends_with(suffix))
+        .map(PathBuf::from)
+        .filter(|path| repository().join(path).is_file())
+        .collect()
 }
 
 /// What stands in a file, named from the root.
@@ -23,7 +32,10 @@ pub(crate) fn text(path: impl AsRef<Path>) -> String {
 
 /// Program text of our own, without tests.
 fn sources() -> Vec<PathBuf> {
-    tracked(".rs").into_iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests")).collect()
+    tracked(".rs")
+        .into_iter()
+        .filter(|path| !path.components().any(|part| part.as_os_str() == "tests"))
+        .collect()
 }
 
 /// Each outside crate that has an owner, and where it may be named. ARCHITECTURE.md says why.
@@ -33,7 +45,10 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("axum_server", &["scheduler/src/http"]),
     ("tower_http", &["scheduler/src/http"]),
     ("reqwest", &["scheduler/cli/src/client"]),
-    ("rustls", &["scheduler/cli/src/client", "scheduler/src/http/tls", "scheduler/src/runner/cluster"]),
+    (
+        "rustls",
+        &["scheduler/cli/src/client", "scheduler/src/http/tls", "scheduler/src/runner/cluster"],
+    ),
     ("ureq", &["wrapper/src/deliver"]),
     ("httpdate", &["wrapper/src/deliver"]),
     ("valico", &["schema/src/check", "schema/config/src/schemas"]),
@@ -56,10 +71,13 @@ fn every_outside_crate_is_named_by_its_owner_alone() {
     for path in sources() {
         let code = text(&path);
         for (name, owners) in OWNERS {
-            let at_home = owners.iter().any(|owner| path.to_str().is_some_and(|path| path.starts_with(owner)));
+            let at_home = owners
+                .iter()
+                .any(|owner| path.to_str().is_some_and(|path| path.starts_with(owner)));
             let named = code.lines().any(|line| {
                 let line = line.trim_start();
-                !line.starts_with("//") && (line.contains(&format!("{name}::")) && word_starts(line, name))
+                !line.starts_with("//")
+                    && (line.contains(&format!("{name}::")) && word_starts(line, name))
             });
             if named && !at_home {
                 strays.push(format!("{}: {name} belongs to {owners:?}", path.display()));
@@ -80,12 +98,22 @@ const TYPES_OF_ONE_NAME: &[(&str, &str)] = &[
 #[test]
 fn a_type_has_a_name_of_its_own_in_the_whole_workspace() {
     let mut files: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
-    for path in sources().into_iter().filter(|path| !path.ends_with("tests.rs") && !path.starts_with("wrapper/fuzz")) {
+    for path in sources()
+        .into_iter()
+        .filter(|path| !path.ends_with("tests.rs") && !path.starts_with("wrapper/fuzz"))
+    {
         for line in text(&path).lines() {
             let line = line.trim_start();
-            let line = ["pub(super) ", "pub(crate) ", "pub "].iter().find_map(|public| line.strip_prefix(public)).unwrap_or(line);
-            let named = ["struct ", "enum ", "trait "].iter().find_map(|kind| line.strip_prefix(kind)).unwrap_or_default();
-            let name: String = named.chars().take_while(|letter| letter.is_alphanumeric()).collect();
+            let line = ["pub(super) ", "pub(crate) ", "pub "]
+                .iter()
+                .find_map(|public| line.strip_prefix(public))
+                .unwrap_or(line);
+            let named = ["struct ", "enum ", "trait "]
+                .iter()
+                .find_map(|kind| line.strip_prefix(kind))
+                .unwrap_or_default();
+            let name: String =
+                named.chars().take_while(|letter| letter.is_alphanumeric()).collect();
             if name.starts_with(|first: char| first.is_ascii_uppercase()) {
                 files.entry(name).or_default().insert(path.clone());
             }
@@ -93,18 +121,24 @@ fn a_type_has_a_name_of_its_own_in_the_whole_workspace() {
     }
     assert!(files.len() > 500, "types are found: {}", files.len());
     let is_known = |name: &String| TYPES_OF_ONE_NAME.iter().any(|(known, _)| known == name);
-    let twice: Vec<_> = files.iter().filter(|(name, files)| files.len() > 1 && !is_known(name)).collect();
+    let twice: Vec<_> =
+        files.iter().filter(|(name, files)| files.len() > 1 && !is_known(name)).collect();
     assert!(twice.is_empty(), "types of one name in several files: {twice:#?}");
 }
 
 /// Whether `name::` stands in `line` as a word of its own, not as the end of a longer path or name.
 fn word_starts(line: &str, name: &str) -> bool {
-    line.match_indices(&format!("{name}::"))
-        .any(|(at, _)| line[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric() && before != '_' && before != ':'))
+    line.match_indices(&format!("{name}::")).any(|(at, _)| {
+        line[..at]
+            .chars()
+            .next_back()
+            .is_none_or(|before| !before.is_alphanumeric() && before != '_' && before != ':')
+    })
 }
 
-/// All that hangs below the engine but for what runs while it is built: data, digests, and the schedules of `cron`, which
-/// turns on the clock of `chrono` (clippy forbids calling it). No checker, no parser of YAML, nothing that acts.
+/// All that hangs below the engine but for what runs while it is built: data, digests, and the
+/// schedules of `cron`, which turns on the clock of `chrono` (clippy forbids calling it). No
+/// checker, no parser of YAML, nothing that acts.
 const BELOW_THE_ENGINE: &[&str] = &[
     "aho_corasick",
     "base64",
@@ -160,7 +194,10 @@ fn the_engine_links_nothing_that_acts() {
 fn neither_wrapper_nor_engine_compiles_the_language_of_configs() {
     for package in ["engine", "pvn-wrapper"] {
         let linked = linked(package, &["-e", "normal"]);
-        let config: Vec<_> = ["config", "saphyr_parser", "globset"].into_iter().filter(|name| linked.contains(*name)).collect();
+        let config: Vec<_> = ["config", "saphyr_parser", "globset"]
+            .into_iter()
+            .filter(|name| linked.contains(*name))
+            .collect();
         assert!(linked.len() > 10 && config.is_empty(), "{package}: {config:?}");
     }
 }
@@ -168,7 +205,18 @@ fn neither_wrapper_nor_engine_compiles_the_language_of_configs() {
 /// The libraries below a package, as `use` names them.
 fn linked(package: &str, edges: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--offline", "-p", package, "--prefix", "none", "--no-dedupe", "--format", "{lib}"])
+        .args([
+            "tree",
+            "--locked",
+            "--offline",
+            "-p",
+            package,
+            "--prefix",
+            "none",
+            "--no-dedupe",
+            "--format",
+            "{lib}",
+        ])
         .args(edges)
         .current_dir(repository())
         .output()
@@ -178,18 +226,22 @@ fn linked(package: &str, edges: &[&str]) -> BTreeSet<String> {
     names.lines().filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The one file that may be unsafe; its module doc says why. The compiler forbids it in every other crate and denies it here.
+/// The one file that may be unsafe; its module doc says why. The compiler forbids it in every other
+/// crate and denies it here.
 const UNSAFE: &str = "wrapper/src/raw.rs";
 
 #[test]
 fn one_file_is_unsafe_and_says_why() {
-    let excepted: Vec<_> = sources().into_iter().filter(|path| text(path).contains("#![expect(unsafe_code")).collect();
+    let excepted: Vec<_> =
+        sources().into_iter().filter(|path| text(path).contains("#![expect(unsafe_code")).collect();
     assert_eq!(excepted, [PathBuf::from(UNSAFE)]);
     let elsewhere: Vec<_> = sources()
         .into_iter()
         .filter(|path| {
             path != Path::new(UNSAFE)
-                && text(path).lines().any(|line| line.contains("(unsafe_code") || line.trim_start().starts_with("unsafe "))
+                && text(path).lines().any(|line| {
+                    line.contains("(unsafe_code") || line.trim_start().starts_with("unsafe ")
+                })
         })
         .collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
@@ -211,19 +263,27 @@ fn no_file_makes_you_scroll() {
 
 #[test]
 fn every_module_says_what_it_is_for() {
-    let silent: Vec<_> = tracked(".rs").into_iter().filter(|path| !text(path).starts_with("//!")).collect();
+    let silent: Vec<_> =
+        tracked(".rs").into_iter().filter(|path| !text(path).starts_with("//!")).collect();
     assert!(silent.is_empty(), "without a module doc: {silent:?}");
 }
 
 #[test]
 fn nothing_is_left_for_later() {
     // Spelled in halves, so that this file does not name them itself.
-    let words = [["TO", "DO"], ["FIX", "ME"], ["todo", "!("], ["unimple", "mented!("], ["#[ig", "nore"]].map(|halves| halves.concat());
+    let words =
+        [["TO", "DO"], ["FIX", "ME"], ["todo", "!("], ["unimple", "mented!("], ["#[ig", "nore"]]
+            .map(|halves| halves.concat());
     let mut left = Vec::new();
     for suffix in [".rs", ".md", ".toml", ".yaml", ".sh"] {
         for path in tracked(suffix) {
             let found = text(&path);
-            left.extend(words.iter().filter(|word| found.contains(word.as_str())).map(|word| format!("{}: {word}", path.display())));
+            left.extend(
+                words
+                    .iter()
+                    .filter(|word| found.contains(word.as_str()))
+                    .map(|word| format!("{}: {word}", path.display())),
+            );
         }
     }
     assert!(left.is_empty(), "{}", left.join("\n"));

@@ -1,5 +1,6 @@
-//! What the scripts that build for images leave: where cargo builds, stripped, with the symbols beside, and small. A cargo of our
-//! own stands in for the compiler, which would take minutes, and makes static programs that do nothing.
+//! What the scripts that build for images leave: where cargo builds, stripped, with the symbols
+//! beside, and small. A cargo of our own stands in for the compiler, which would take minutes, and
+//! makes static programs that do nothing.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -35,12 +36,19 @@ impl Bench {
         let home = tempfile::tempdir().expect("a directory can be made");
         let cargo = home.path().join("cargo");
         std::fs::write(&cargo, CARGO).expect("a file can be written");
-        std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("it may be executable");
-        std::fs::write(home.path().join("some.c"), "char bytes[BYTES] = {1};\nint main(void) { return bytes[0] - 1; }\n")
-            .expect("a file can be written");
+        std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755))
+            .expect("it may be executable");
+        std::fs::write(
+            home.path().join("some.c"),
+            "char bytes[BYTES] = {1};\nint main(void) { return bytes[0] - 1; }\n",
+        )
+        .expect("a file can be written");
         let bench = Self { home };
         let mut static_one = Command::new("cc");
-        static_one.args(["-static", "-DBYTES=1", "-o"]).arg(bench.home.path().join("tried")).arg(bench.home.path().join("some.c"));
+        static_one
+            .args(["-static", "-DBYTES=1", "-o"])
+            .arg(bench.home.path().join("tried"))
+            .arg(bench.home.path().join("some.c"));
         let is_possible = static_one.output().is_ok_and(|output| output.status.success())
             && ["objcopy", "readelf", "strip"].iter().all(|tool| skip::tool(tool).is_some())
             && Path::new("/etc/ssl/certs/ca-certificates.crt").exists();
@@ -80,12 +88,17 @@ impl Bench {
 }
 
 fn has(program: &Path, section: &str) -> bool {
-    let output = Command::new("readelf").args(["--sections", "--wide"]).arg(program).output().expect("readelf can be started");
+    let output = Command::new("readelf")
+        .args(["--sections", "--wide"])
+        .arg(program)
+        .output()
+        .expect("readelf can be started");
     String::from_utf8_lossy(&output.stdout).contains(&format!(" {section} "))
 }
 
 #[test]
-fn programs_for_images_are_built_where_cargo_builds_and_shipped_stripped_with_their_symbols_beside() {
+fn programs_for_images_are_built_where_cargo_builds_and_shipped_stripped_with_their_symbols_beside()
+{
     let test = "programs_for_images_are_built_where_cargo_builds_and_shipped_stripped_with_their_symbols_beside";
     let Some(bench) = Bench::new(test) else { return };
     let said = bench.builds("build-wrapper.sh");
@@ -96,14 +109,29 @@ fn programs_for_images_are_built_where_cargo_builds_and_shipped_stripped_with_th
     let dist = PathBuf::from(said.split(": static").next().expect("it begins with the path"));
     assert!(dist.starts_with(bench.target()), "{said}");
     for program in ["pvn-scheduler", "pvnctl"] {
-        let (shipped, symbols) = (dist.join(program), dist.join(format!("symbols/{program}.debug")));
-        assert!(!has(&shipped, ".symtab") && has(&shipped, ".gnu_debuglink"), "{program} is stripped and names its symbols");
+        let (shipped, symbols) =
+            (dist.join(program), dist.join(format!("symbols/{program}.debug")));
+        assert!(
+            !has(&shipped, ".symtab") && has(&shipped, ".gnu_debuglink"),
+            "{program} is stripped and names its symbols"
+        );
         assert!(has(&symbols, ".symtab") && has(&symbols, ".debug_info"), "{program}: symbols");
-        assert!(Command::new(&shipped).status().is_ok_and(|status| status.success()), "{program} still runs");
+        assert!(
+            Command::new(&shipped).status().is_ok_and(|status| status.success()),
+            "{program} still runs"
+        );
     }
-    let mut held: Vec<_> = std::fs::read_dir(&dist).expect("it is there").flatten().map(|entry| entry.file_name()).collect();
+    let mut held: Vec<_> = std::fs::read_dir(&dist)
+        .expect("it is there")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
     held.sort();
-    assert_eq!(held, ["ca-certificates.crt", "pvn-scheduler", "pvn-wrapper", "pvnctl", "symbols"], "all that the image takes");
+    assert_eq!(
+        held,
+        ["ca-certificates.crt", "pvn-scheduler", "pvn-wrapper", "pvnctl", "symbols"],
+        "all that the image takes"
+    );
 }
 
 #[test]

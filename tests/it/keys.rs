@@ -1,5 +1,5 @@
-//! The key that a database is sealed with: a start without it, or with another one, is refused with words, and no key is ever made
-//! beside a database that has one.
+//! The key that a database is sealed with: a start without it, or with another one, is refused with
+//! words, and no key is ever made beside a database that has one.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,8 +21,15 @@ fn set_secret(scheduler: &Scheduler, key: &str) {
 
 /// What a command over this data directory says, which is refused.
 fn refused(arguments: &[&str]) -> String {
-    let output = Command::new(programs::program("pvn-scheduler")).args(arguments).output().expect("the program can be started");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(programs::program("pvn-scheduler"))
+        .args(arguments)
+        .output()
+        .expect("the program can be started");
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(!output.status.success(), "{arguments:?}: {said}");
     said
 }
@@ -50,7 +57,12 @@ fn a_database_is_refused_without_its_key_and_no_other_one_is_made_beside_it() {
     std::fs::copy(&saved, &key).expect("a file can be copied");
     std::fs::write(&key, "00".repeat(32)).expect("a file can be written");
     let said = scheduler.is_refused(&Start::default());
-    assert!(said.contains(text(&key)) && said.contains("another key") && said.contains("--secret-key-file"), "{said}");
+    assert!(
+        said.contains(text(&key))
+            && said.contains("another key")
+            && said.contains("--secret-key-file"),
+        "{said}"
+    );
     let said = refused(&["backup", text(&file), "--with-key", "--data-dir", text(&data)]);
     assert!(said.contains("another key") && !file.exists(), "{said}");
 
@@ -58,10 +70,15 @@ fn a_database_is_refused_without_its_key_and_no_other_one_is_made_beside_it() {
     std::fs::remove_file(&key).expect("a file can be removed");
     let mut other = Scheduler::stopped();
     let url = format!("sqlite:{}", data.join("pvn.db").display());
-    let said = other.is_refused(&Start { arguments: &["--database-url", &url], ..Start::default() });
+    let said =
+        other.is_refused(&Start { arguments: &["--database-url", &url], ..Start::default() });
     assert!(said.contains("is not there") && !other.data().join("secret.key").exists(), "{said}");
-    std::fs::copy(data.join("admin-token"), other.data().join("admin-token")).expect("a file can be copied");
-    other.run(&Start { arguments: &["--database-url", &url, "--secret-key-file", text(&saved)], ..Start::default() });
+    std::fs::copy(data.join("admin-token"), other.data().join("admin-token"))
+        .expect("a file can be copied");
+    other.run(&Start {
+        arguments: &["--database-url", &url, "--secret-key-file", text(&saved)],
+        ..Start::default()
+    });
     assert!(!other.data().join("secret.key").exists());
     other.stop();
 

@@ -38,21 +38,31 @@ fn p2_a_daemon_that_is_started_from_another_directory_applies_where_it_did_befor
     let named = ["--local-root", second.to_str().expect("the path is UTF-8")];
     scheduler.run(&Start { arguments: &named, root: Some(&first), ..Start::default() });
     scheduler.ok(&push);
-    wait::until("the commands to run where somebody said", || second.join("ledger").exists().then_some(()));
+    wait::until("the commands to run where somebody said", || {
+        second.join("ledger").exists().then_some(())
+    });
     assert_eq!(ran(), 2);
     let (_, events) = scheduler.get("/v1/events?limit=1000").expect("the scheduler answers");
     assert!(events.contains("local.root_changed"), "{events}");
     scheduler.stop();
 
-    // What is not there at this start is waited for, and not made up for by another one: nobody said yes to that.
+    // What is not there at this start is waited for, and not made up for by another one: nobody
+    // said yes to that.
     let away = scheduler.home().join("away");
     std::fs::rename(&second, &away).expect("the directory can be moved");
     scheduler.run(&Start { root: Some(&first), ..Start::default() });
-    assert!(scheduler.log().contains(&format!("start in {}, which is no directory", second.display())), "{}", scheduler.log());
+    assert!(
+        scheduler.log().contains(&format!("start in {}, which is no directory", second.display())),
+        "{}",
+        scheduler.log()
+    );
     scheduler.ok(&["services", "push", "s", "--app", "app"]);
     let waits = format!("{} cannot be entered", second.display());
     wait::until("the apply to say what it waits for", || {
-        scheduler.ok(&["services", "explain", "s", "--app", "app", "--channel", "c"]).contains(&waits).then_some(())
+        scheduler
+            .ok(&["services", "explain", "s", "--app", "app", "--channel", "c"])
+            .contains(&waits)
+            .then_some(())
     });
     std::fs::rename(&away, &second).expect("the directory can be moved back");
     scheduler.channel_becomes("s", "c", "CONVERGED");
@@ -62,5 +72,9 @@ fn p2_a_daemon_that_is_started_from_another_directory_applies_where_it_did_befor
     scheduler.stop();
     std::fs::remove_dir_all(&second).expect("the directory can be removed");
     scheduler.run(&Start { arguments: &named, root: Some(&first), ..Start::default() });
-    assert!(scheduler.log().contains(&format!("start in {}, which is no directory", second.display())), "{}", scheduler.log());
+    assert!(
+        scheduler.log().contains(&format!("start in {}, which is no directory", second.display())),
+        "{}",
+        scheduler.log()
+    );
 }

@@ -1,6 +1,6 @@
-//! A database is used by one path at a time (promise P1). SQLite keeps its log beside the name that it was opened by: over a
-//! hard link or a file that is bind-mounted elsewhere two daemons would have two logs, see nothing of each other's lease, and
-//! both apply.
+//! A database is used by one path at a time (promise P1). SQLite keeps its log beside the name that
+//! it was opened by: over a hard link or a file that is bind-mounted elsewhere two daemons would
+//! have two logs, see nothing of each other's lease, and both apply.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -32,7 +32,11 @@ impl World {
     fn run(&mut self) {
         let arguments = arguments(&self.database(), self.home.path());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        self.first.run(&Start { arguments: &arguments, root: Some(self.home.path()), ..Start::default() });
+        self.first.run(&Start {
+            arguments: &arguments,
+            root: Some(self.home.path()),
+            ..Start::default()
+        });
     }
 
     fn database(&self) -> PathBuf {
@@ -50,7 +54,9 @@ impl World {
 
 fn arguments(database: &Path, home: &Path) -> Vec<String> {
     let url = format!("sqlite:{}", database.display());
-    ["--database-url", &url, "--secret-key-file", &home.join("key").display().to_string()].map(str::to_owned).to_vec()
+    ["--database-url", &url, "--secret-key-file", &home.join("key").display().to_string()]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// A second daemon with a data directory of its own, whose program and arguments follow `command`.
@@ -103,8 +109,12 @@ fn p1_a_database_with_a_second_name_is_refused_by_either() {
     let world = World::new();
     let link = world.home.path().join("other.db");
     std::fs::hard_link(world.database(), &link).expect("a hard link can be made");
-    let log = Second::start(&world, Command::new(programs::program("pvn-scheduler")), &link).refused();
-    assert!(log.contains("other.db") && log.contains("2 names") && log.contains("hard link"), "{log}");
+    let log =
+        Second::start(&world, Command::new(programs::program("pvn-scheduler")), &link).refused();
+    assert!(
+        log.contains("other.db") && log.contains("2 names") && log.contains("hard link"),
+        "{log}"
+    );
     world.goes_on();
 }
 
@@ -123,14 +133,22 @@ fn p1_a_database_with_a_second_name_starts_no_daemon_until_the_name_is_gone() {
 
 #[test]
 fn p1_a_database_that_is_mounted_elsewhere_is_refused_while_it_is_used_by_its_other_path() {
-    const TEST: &str = "p1_a_database_that_is_mounted_elsewhere_is_refused_while_it_is_used_by_its_other_path";
-    let possible = Command::new("unshare").args(["-m", "mount", "--bind", "/", "/"]).output().is_ok_and(|output| output.status.success());
+    const TEST: &str =
+        "p1_a_database_that_is_mounted_elsewhere_is_refused_while_it_is_used_by_its_other_path";
+    let possible = Command::new("unshare")
+        .args(["-m", "mount", "--bind", "/", "/"])
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !possible {
-        return skip::skipped(TEST, "no file system can be mounted in a namespace of its own here (unshare, mount)");
+        return skip::skipped(
+            TEST,
+            "no file system can be mounted in a namespace of its own here (unshare, mount)",
+        );
     }
     let world = World::new();
     let other = world.home.path().join("elsewhere/pvn.db");
-    std::fs::create_dir(other.parent().expect("it is in a directory")).expect("a directory can be made");
+    std::fs::create_dir(other.parent().expect("it is in a directory"))
+        .expect("a directory can be made");
     std::fs::write(&other, "").expect("a file can be written");
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"", "sh"]);

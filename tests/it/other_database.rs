@@ -1,5 +1,6 @@
-//! A data directory and the database that it belongs to (promise P1): started with another database, with its database lost, or
-//! with an older copy of it, nothing in the directory that jobs may be using is thrown away and none runs beside itself.
+//! A data directory and the database that it belongs to (promise P1): started with another
+//! database, with its database lost, or with an older copy of it, nothing in the directory that
+//! jobs may be using is thrown away and none runs beside itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +20,8 @@ fn world() -> (Scheduler, Files) {
     wait::until("the apply to run", || (files.ledger().len() == 1).then_some(()));
     std::fs::write(instance(&scheduler).join("kept"), "x").expect("a file can be written");
     wait::until("the apply to be known to run", || {
-        let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+        let jobs =
+            scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
         (jobs[0]["status"] == "RUNNING").then_some(())
     });
     (scheduler, files)
@@ -27,13 +29,15 @@ fn world() -> (Scheduler, Files) {
 
 /// The only directory of an instance.
 fn instance(scheduler: &Scheduler) -> PathBuf {
-    let mut entries = std::fs::read_dir(scheduler.data().join("instances")).expect("the directory can be listed");
+    let mut entries =
+        std::fs::read_dir(scheduler.data().join("instances")).expect("the directory can be listed");
     entries.next().expect("the instance has a directory").expect("an entry can be read").path()
 }
 
 /// Names and places of the jobs' directories in the spool that something was started in.
 fn jobs(scheduler: &Scheduler) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(scheduler.data().join("spool")).expect("the spool can be listed");
+    let entries =
+        std::fs::read_dir(scheduler.data().join("spool")).expect("the spool can be listed");
     let paths = entries.map(|entry| entry.expect("an entry can be read").path());
     let mut jobs: Vec<PathBuf> = paths.filter(|path| path.join("claim").exists()).collect();
     jobs.sort();
@@ -44,7 +48,8 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("the path is UTF-8")
 }
 
-/// The apply that runs ends, is the only one there ever was, and what the instance keeps is still there.
+/// The apply that runs ends, is the only one there ever was, and what the instance keeps is still
+/// there.
 fn goes_on(scheduler: &Scheduler, files: &Files) {
     files.let_go();
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
@@ -60,8 +65,16 @@ fn p1_a_data_directory_is_refused_with_another_database_and_nothing_in_it_change
     let other = scheduler.home().join("other.db");
     let url = format!("sqlite:{}", other.display());
     let own = scheduler.data().join("pvn.db");
-    let said = scheduler.is_refused(&Start { arguments: &["--database-url", &url], ..Start::default() });
-    for part in ["belongs to the database", text(&own), text(&other), "--database-url sqlite:", "pvn-scheduler restore", "/database: "] {
+    let said =
+        scheduler.is_refused(&Start { arguments: &["--database-url", &url], ..Start::default() });
+    for part in [
+        "belongs to the database",
+        text(&own),
+        text(&other),
+        "--database-url sqlite:",
+        "pvn-scheduler restore",
+        "/database: ",
+    ] {
         assert!(said.contains(part), "no {part}: {said}");
     }
     assert!(!other.exists(), "nothing is made");
@@ -69,7 +82,8 @@ fn p1_a_data_directory_is_refused_with_another_database_and_nothing_in_it_change
     let made = Scheduler::start();
     let theirs = format!("sqlite:{}", made.data().join("pvn.db").display());
     scheduler.is_refused(&Start { arguments: &["--database-url", &theirs], ..Start::default() });
-    let reserves = [&own, &made.data().join("pvn.db")].map(|database| database.with_file_name("pvn.db-reserve"));
+    let reserves = [&own, &made.data().join("pvn.db")]
+        .map(|database| database.with_file_name("pvn.db-reserve"));
     for reserve in &reserves {
         std::fs::write(reserve, "room").expect("a file can be written");
     }
@@ -77,8 +91,15 @@ fn p1_a_data_directory_is_refused_with_another_database_and_nothing_in_it_change
         .args(["prune", "--data-dir", text(&scheduler.data()), "--database-url", &theirs])
         .output()
         .expect("the program can be started");
-    assert!(!pruned.status.success() && String::from_utf8_lossy(&pruned.stderr).contains("belongs to the database"), "{pruned:?}");
-    assert!(reserves.iter().all(|reserve| reserve.exists()), "the room that was set aside is given up");
+    assert!(
+        !pruned.status.success()
+            && String::from_utf8_lossy(&pruned.stderr).contains("belongs to the database"),
+        "{pruned:?}"
+    );
+    assert!(
+        reserves.iter().all(|reserve| reserve.exists()),
+        "the room that was set aside is given up"
+    );
     assert_eq!(jobs(&scheduler), before);
     scheduler.run(&Start::default());
     goes_on(&scheduler, &files);
@@ -93,14 +114,16 @@ fn p1_a_data_directory_whose_database_is_lost_is_refused_until_a_person_says_tha
     std::fs::create_dir(&aside).expect("a directory can be made");
     let names = ["pvn.db", "pvn.db-wal", "pvn.db-shm"];
     for name in names {
-        std::fs::rename(scheduler.data().join(name), aside.join(name)).expect("a file can be renamed");
+        std::fs::rename(scheduler.data().join(name), aside.join(name))
+            .expect("a file can be renamed");
     }
     let said = scheduler.is_refused(&Start::default());
     assert!(said.contains("is not there") && said.contains("remove the file"), "{said}");
     assert!(!scheduler.data().join("pvn.db").exists(), "nothing is made");
     assert_eq!(jobs(&scheduler), before);
     for name in names {
-        std::fs::rename(aside.join(name), scheduler.data().join(name)).expect("a file can be renamed");
+        std::fs::rename(aside.join(name), scheduler.data().join(name))
+            .expect("a file can be renamed");
     }
     scheduler.run(&Start::default());
     goes_on(&scheduler, &files);
@@ -113,7 +136,10 @@ fn p1_a_data_directory_whose_database_is_lost_is_refused_until_a_person_says_tha
     std::fs::remove_file(scheduler.data().join("database")).expect("the file is where it says");
     std::fs::remove_file(scheduler.data().join("admin-token")).expect("the token is there");
     scheduler.run(&Start::default());
-    assert_eq!(std::fs::read_dir(scheduler.data().join("instances")).expect("it can be listed").count(), 0);
+    assert_eq!(
+        std::fs::read_dir(scheduler.data().join("instances")).expect("it can be listed").count(),
+        0
+    );
 }
 
 #[test]
@@ -134,8 +160,13 @@ fn p1_an_older_copy_of_the_database_starts_nothing_beside_what_runs() {
     put_back(&scheduler, &copy);
     let running = jobs(&scheduler);
     scheduler.run(&Start::default());
-    // Recovered by the time that it answers: it knows neither the job nor the release nor the instance.
-    assert!(running.iter().all(|job| job.join("claim").exists()), "{running:?}\n{}", scheduler.log());
+    // Recovered by the time that it answers: it knows neither the job nor the release nor the
+    // instance.
+    assert!(
+        running.iter().all(|job| job.join("claim").exists()),
+        "{running:?}\n{}",
+        scheduler.log()
+    );
     assert!(instance(&scheduler).join("kept").exists(), "{}", scheduler.log());
     assert!(scheduler.log().contains("the database does not know"), "{}", scheduler.log());
     files.let_go();
@@ -164,9 +195,13 @@ fn p1_an_apply_that_an_older_copy_of_the_database_decides_again_waits_for_the_on
     // It is another job, whose result is its own.
     let apply = &files.ledger()[1].job;
     wait::until("the apply to be decided once more, and to wait", || {
-        let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+        let jobs =
+            scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
         assert_ne!(jobs[0]["id"], apply.as_str());
-        jobs[0]["message"].as_str()?.contains("an apply of this instance runs already").then_some(())
+        jobs[0]["message"]
+            .as_str()?
+            .contains("an apply of this instance runs already")
+            .then_some(())
     });
     assert_eq!((files.ledger().len(), files.overlaps()), (2, String::new()), "{}", scheduler.log());
     files.let_go();
@@ -188,7 +223,9 @@ fn p1_an_apply_that_an_older_copy_of_the_database_decides_waits_for_another_one_
     std::fs::copy(scheduler.data().join("pvn.db"), &copy).expect("a file can be copied");
     scheduler.run(&Start::default());
     push(&scheduler);
-    wait::until("the second apply to end", || (files.ledger().len() == 2 && files.is_quiet()).then_some(()));
+    wait::until("the second apply to end", || {
+        (files.ledger().len() == 2 && files.is_quiet()).then_some(())
+    });
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
     files.hold();
     push(&scheduler);
@@ -200,9 +237,18 @@ fn p1_an_apply_that_an_older_copy_of_the_database_decides_waits_for_another_one_
     // For all that the copy knows this is the second one.
     push(&scheduler);
     wait::until("the reason to be said", || {
-        assert_eq!((files.ledger().len(), files.overlaps()), (3, String::new()), "{}", scheduler.log());
-        let told = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
-        told[0]["message"].as_str()?.contains("an apply of this instance runs already").then_some(())
+        assert_eq!(
+            (files.ledger().len(), files.overlaps()),
+            (3, String::new()),
+            "{}",
+            scheduler.log()
+        );
+        let told =
+            scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+        told[0]["message"]
+            .as_str()?
+            .contains("an apply of this instance runs already")
+            .then_some(())
     });
     files.let_go();
     wait::until("what the copy wants to be applied", || (files.ledger().len() == 4).then_some(()));
@@ -211,7 +257,8 @@ fn p1_an_apply_that_an_older_copy_of_the_database_decides_waits_for_another_one_
 }
 
 #[test]
-fn p1_an_apply_waits_for_one_that_an_older_copy_of_the_database_does_not_know_whatever_becomes_of_its_channel() {
+fn p1_an_apply_waits_for_one_that_an_older_copy_of_the_database_does_not_know_whatever_becomes_of_its_channel()
+ {
     for was_there in [true, false] {
         let mut scheduler = Scheduler::stopped();
         let files = Files::new(scheduler.home());
@@ -223,7 +270,9 @@ fn p1_an_apply_waits_for_one_that_an_older_copy_of_the_database_does_not_know_wh
         scheduler.run(&Start::default());
         scheduler.apply(&Files::configs(1, 2));
         files.hold();
-        let push = |scheduler: &Scheduler| scheduler.ok(&["services", "push", "s0", "--app", "app", "--channels", "c1"]);
+        let push = |scheduler: &Scheduler| {
+            scheduler.ok(&["services", "push", "s0", "--app", "app", "--channels", "c1"])
+        };
         push(&scheduler);
         wait::until("the apply to run", || (files.ledger().len() == 1).then_some(()));
         let kept = instance(&scheduler).join("kept");
@@ -236,10 +285,28 @@ fn p1_an_apply_waits_for_one_that_an_older_copy_of_the_database_does_not_know_wh
         scheduler.apply(&Files::configs(1, 2));
         push(&scheduler);
         let said = wait::until("the reason to be said", || {
-            assert_eq!((files.ledger().len(), files.overlaps()), (1, String::new()), "{}", scheduler.log());
-            let told = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
-            told[0]["message"].as_str()?.contains("an apply of this instance runs already").then_some(())?;
-            let said = scheduler.ok(&["services", "explain", "s0", "--app", "app", "--channel", "c1"]);
+            assert_eq!(
+                (files.ledger().len(), files.overlaps()),
+                (1, String::new()),
+                "{}",
+                scheduler.log()
+            );
+            let told = scheduler.json(&[
+                "jobs",
+                "list",
+                "--app",
+                "app",
+                "--service",
+                "s0",
+                "--kind",
+                "apply",
+            ]);
+            told[0]["message"]
+                .as_str()?
+                .contains("an apply of this instance runs already")
+                .then_some(())?;
+            let said =
+                scheduler.ok(&["services", "explain", "s0", "--app", "app", "--channel", "c1"]);
             said.contains("runs already").then_some(said)
         });
         assert!(said.contains(&files.ledger()[0].job), "{said}");
@@ -269,9 +336,15 @@ fn p1_a_job_that_started_and_whose_spool_directory_is_gone_may_still_run() {
         scheduler.run(&Start::default());
         let channel = wait::until("the apply to be given up", || {
             let channel = scheduler.channel("s0", "c0");
-            channel["message"].as_str().is_some_and(|message| message.contains("may still run")).then_some(channel)
+            channel["message"]
+                .as_str()
+                .is_some_and(|message| message.contains("may still run"))
+                .then_some(channel)
         });
-        assert!(channel["message"].as_str().is_some_and(|message| message.contains("services retry")), "the way out: {channel:#}");
+        assert!(
+            channel["message"].as_str().is_some_and(|message| message.contains("services retry")),
+            "the way out: {channel:#}"
+        );
         assert_eq!(files.ledger().len(), 1, "nothing is started beside it");
         scheduler.kill();
     }

@@ -1,4 +1,5 @@
-//! The secrets of a fetch in the plan that it hands over: nothing that the apply prints shows them, whatever became of them since.
+//! The secrets of a fetch in the plan that it hands over: nothing that the apply prints shows them,
+//! whatever became of them since.
 
 use tests::scheduler::Scheduler;
 use tests::wait;
@@ -8,8 +9,8 @@ const OLD: &str = "old-token-of-the-fetch";
 const NEW: &str = "new-token-after-that";
 const RAW: &str = "raw-secret-of-the-fetch";
 
-/// A fetch with secrets that writes them into its plan, and an apply without, which prints the plan and all that it can see. The
-/// world is as desired once `done` is there.
+/// A fetch with secrets that writes them into its plan, and an apply without, which prints the plan
+/// and all that it can see. The world is as desired once `done` is there.
 const CONFIG: &str = r#"
 runtime:
   name: r
@@ -62,14 +63,18 @@ fn set(scheduler: &Scheduler, value: &str) {
 /// Base64 of a short text, by the tool that people have.
 fn base64(text: &str) -> String {
     let script = format!("printf %s '{text}' | base64 -w0");
-    let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell can be started");
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .output()
+        .expect("a shell can be started");
     String::from_utf8(output.stdout).expect("base64 is ASCII")
 }
 
 /// Both streams of the newest job of a kind.
 fn printed(scheduler: &Scheduler, kind: &str) -> String {
     let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s", "--kind", kind]);
-    let output = scheduler.pvnctl(["jobs", "logs", jobs[0]["id"].as_str().expect("a job has an id")]);
+    let output =
+        scheduler.pvnctl(["jobs", "logs", jobs[0]["id"].as_str().expect("a job has an id")]);
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
@@ -92,9 +97,13 @@ fn check(meanwhile: impl FnOnce(&Scheduler)) {
         let head = base64(secret);
         assert!(!shown.contains(&head[..head.len() - 4]), "{secret} in base64: {shown}");
     }
-    let seen = shown.lines().filter(|line| line.starts_with("PVN_HIDDEN_")).filter(|line| !line.trim_end_matches('\0').ends_with('='));
+    let seen = shown
+        .lines()
+        .filter(|line| line.starts_with("PVN_HIDDEN_"))
+        .filter(|line| !line.trim_end_matches('\0').ends_with('='));
     assert_eq!(seen.count(), 0, "the command does not see what it is not given: {shown}");
-    let job = &scheduler.json(&["jobs", "list", "--app", "app", "--service", "s", "--kind", "apply"])[0];
+    let job =
+        &scheduler.json(&["jobs", "list", "--app", "app", "--service", "s", "--kind", "apply"])[0];
     assert!(!job.to_string().contains(OLD), "{job}");
 }
 
@@ -122,8 +131,9 @@ fn a_secret_in_a_plan_that_waits_cannot_be_deleted_and_made_again() {
     });
 }
 
-/// A fetch that prints what is live beside what is wanted, as tools that compare do: by the wrapper as its command, and by one within
-/// its command. What is live is what `TOKEN` was at the last apply. Nobody but the config names `TOKEN`'s value.
+/// A fetch that prints what is live beside what is wanted, as tools that compare do: by the wrapper
+/// as its command, and by one within its command. What is live is what `TOKEN` was at the last
+/// apply. Nobody but the config names `TOKEN`'s value.
 const COMPARES: &str = r#"
 runtime:
   name: r
@@ -162,8 +172,14 @@ printf -- '- token = %s\n+ token = %s\n' "$(cat live 2>/dev/null)" "$TOKEN" | te
 exit 2
 "#;
 
-/// Sets the secret first, then anew; nothing that people can read shows its old value while that is live.
-fn rotates(value: &str, parameters: &str, first: impl FnOnce(&Scheduler, &str), anew: impl FnOnce(&Scheduler, &str)) -> Scheduler {
+/// Sets the secret first, then anew; nothing that people can read shows its old value while that is
+/// live.
+fn rotates(
+    value: &str,
+    parameters: &str,
+    first: impl FnOnce(&Scheduler, &str),
+    anew: impl FnOnce(&Scheduler, &str),
+) -> Scheduler {
     let scheduler = Scheduler::start();
     std::fs::write(scheduler.home().join("look.sh"), LOOK).expect("a file can be written");
     let config = COMPARES.replace("VALUE", value).replace("PARAMETERS", parameters);
@@ -177,11 +193,16 @@ fn rotates(value: &str, parameters: &str, first: impl FnOnce(&Scheduler, &str), 
     anew(&scheduler, &config);
     scheduler.channel_becomes("s", "c", "WAITING_MANUAL_APPROVAL");
     let get = |path: &str| {
-        let answer = scheduler.http(reqwest::Method::GET, path).bearer_auth(scheduler.token()).send().expect("it answers");
+        let answer = scheduler
+            .http(reqwest::Method::GET, path)
+            .bearer_auth(scheduler.token())
+            .send()
+            .expect("it answers");
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         answer.text().expect("it is text")
     };
-    let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s", "--kind", "fetch"]);
+    let jobs =
+        scheduler.json(&["jobs", "list", "--app", "app", "--service", "s", "--kind", "fetch"]);
     let jobs = jobs.as_array().expect("it is a list");
     let found = jobs.iter().find(|job| job["exitCode"] == 2).expect("a fetch found work");
     let fetch = found["id"].as_str().expect("a job has an id");
@@ -197,7 +218,14 @@ fn rotates(value: &str, parameters: &str, first: impl FnOnce(&Scheduler, &str), 
     approve();
     let apply = printed(&scheduler, "apply");
     assert!(apply.contains("it was ***"), "{apply}");
-    for shown in [&instance, &log, &info, &apply, &get("/v1/events?limit=1000"), &get(&format!("/v1/jobs/{fetch}"))] {
+    for shown in [
+        &instance,
+        &log,
+        &info,
+        &apply,
+        &get("/v1/events?limit=1000"),
+        &get(&format!("/v1/jobs/{fetch}")),
+    ] {
         assert!(!shown.contains(OLD) && !shown.contains(NEW), "{shown}");
         assert!(!shown.contains("PVN_HIDDEN_0="), "a command sees none of it: {shown}");
     }
@@ -223,11 +251,15 @@ fn the_old_value_of_a_secret_parameter_is_masked_while_it_is_live() {
     let push = |scheduler: &Scheduler, value: &str| {
         let body = serde_json::json!({"params": {"token": value}});
         let path = "/v1/applications/app/services/s/push";
-        let answer = scheduler.http(reqwest::Method::POST, path).bearer_auth(scheduler.token()).json(&body).send();
+        let answer = scheduler
+            .http(reqwest::Method::POST, path)
+            .bearer_auth(scheduler.token())
+            .json(&body)
+            .send();
         assert!(answer.expect("it answers").status().is_success());
     };
-    let parameters = "parameters: [{name: token, secret: {}}]\n  \
-                      customRuntime: {parameterValues: [{name: token, string: '{{.Params.token}}'}]}";
+    let parameters = "parameters: [{name: token, secret: {}}]\n  customRuntime: {parameterValues: \
+                      [{name: token, string: '{{.Params.token}}'}]}";
     let first = |scheduler: &Scheduler, config: &str| {
         scheduler.apply(config);
         push(scheduler, OLD);
@@ -237,8 +269,11 @@ fn the_old_value_of_a_secret_parameter_is_masked_while_it_is_live() {
 
 #[test]
 fn the_old_value_of_a_raw_secret_is_masked_while_it_is_live() {
-    let first = |scheduler: &Scheduler, config: &str| pushed(scheduler, &config.replace("RAW", OLD));
-    rotates("{rawSecret: RAW}", "", first, |scheduler, config| drop(scheduler.apply(&config.replace("RAW", NEW))));
+    let first =
+        |scheduler: &Scheduler, config: &str| pushed(scheduler, &config.replace("RAW", OLD));
+    rotates("{rawSecret: RAW}", "", first, |scheduler, config| {
+        drop(scheduler.apply(&config.replace("RAW", NEW)))
+    });
 }
 
 #[test]
@@ -249,10 +284,14 @@ fn a_secret_that_is_live_cannot_be_deleted_until_an_apply_without_it_has_run() {
     };
     let delete = ["secrets", "delete", "token"];
     let scheduler = rotates("{secret: {key: token}}", "", first, |scheduler, config| {
-        scheduler.apply(&config.replace("{secret: {key: token}}", &format!("{{rawSecret: {NEW}}}")));
+        scheduler
+            .apply(&config.replace("{secret: {key: token}}", &format!("{{rawSecret: {NEW}}}")));
         let refused = scheduler.pvnctl(delete);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(1) && said.contains("may be live at service `app/s`"), "{said}");
+        assert!(
+            refused.status.code() == Some(1) && said.contains("may be live at service `app/s`"),
+            "{said}"
+        );
     });
     scheduler.ok(&delete);
 }
@@ -268,6 +307,8 @@ fn a_secret_whose_value_another_has_by_now_can_be_deleted_once_fetch_has_seen_th
     scheduler.ok(&["services", "approve", "s", "--app", "app", "--channel", "c", "--yes"]);
     scheduler.channel_becomes("s", "c", "CONVERGED");
     scheduler.apply(&config.replace("{secret: {key: token}}", &format!("{{rawSecret: {OLD}}}")));
-    wait::until("the secret to be free", || scheduler.pvnctl(["secrets", "delete", "token"]).status.success().then_some(()));
+    wait::until("the secret to be free", || {
+        scheduler.pvnctl(["secrets", "delete", "token"]).status.success().then_some(())
+    });
     scheduler.channel_becomes("s", "c", "CONVERGED");
 }

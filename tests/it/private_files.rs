@@ -31,7 +31,8 @@ fn open_to_others(directory: &Path) -> Vec<(PathBuf, u32)> {
 }
 
 fn set_mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("the mode can be set");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .expect("the mode can be set");
 }
 
 fn with_a_job(scheduler: &Scheduler, files: &Files) {
@@ -53,26 +54,38 @@ fn a_data_directory_that_was_open_is_its_owners_alone_after_a_start() {
     scheduler.kill();
 
     // As an older pvn left it, or somebody's `chmod -R`.
-    let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(scheduler.data()).status().expect("chmod can be started");
+    let opened = Command::new("chmod")
+        .args(["-R", "a+rX"])
+        .arg(scheduler.data())
+        .status()
+        .expect("chmod can be started");
     assert!(opened.success());
     set_mode(&scheduler.data().join("secret.key"), 0o600);
     scheduler.run(&Start::default());
     files.let_go();
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
-    let left: Vec<_> = open_to_others(&scheduler.data()).into_iter().filter(|(path, _)| reached(path, &scheduler.data())).collect();
+    let left: Vec<_> = open_to_others(&scheduler.data())
+        .into_iter()
+        .filter(|(path, _)| reached(path, &scheduler.data()))
+        .collect();
     assert_eq!(left, [], "after the next start");
 }
 
 /// Whether others get there at all.
 fn reached(path: &Path, top: &Path) -> bool {
     let above = path.ancestors().skip(1).take_while(|above| above.starts_with(top));
-    above.into_iter().all(|above| std::fs::metadata(above).is_ok_and(|metadata| metadata.permissions().mode() & 0o011 != 0))
+    above.into_iter().all(|above| {
+        std::fs::metadata(above).is_ok_and(|metadata| metadata.permissions().mode() & 0o011 != 0)
+    })
 }
 
 #[test]
 fn another_user_reads_nothing_of_a_database_elsewhere() {
     if !nix::unistd::geteuid().is_root() {
-        return skip::skipped("another_user_reads_nothing_of_a_database_elsewhere", "becoming another user needs root");
+        return skip::skipped(
+            "another_user_reads_nothing_of_a_database_elsewhere",
+            "becoming another user needs root",
+        );
     }
     let mut scheduler = Scheduler::stopped();
     set_mode(scheduler.home(), 0o755);
@@ -83,10 +96,20 @@ fn another_user_reads_nothing_of_a_database_elsewhere() {
     let url = format!("sqlite:{}", database.display());
     scheduler.run(&Start { arguments: &["--database-url", &url], ..Start::default() });
     scheduler.apply(&Files::configs(1, 1));
-    let files = [database.clone(), shared.join("pvn.db-wal"), shared.join("pvn.db-shm"), scheduler.data().join("admin-token")];
+    let files = [
+        database.clone(),
+        shared.join("pvn.db-wal"),
+        shared.join("pvn.db-shm"),
+        scheduler.data().join("admin-token"),
+    ];
     for file in files {
         assert!(file.exists(), "{}", file.display());
-        let read = Command::new("cat").arg(&file).uid(NOBODY).gid(NOBODY).output().expect("cat can be started");
+        let read = Command::new("cat")
+            .arg(&file)
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .output()
+            .expect("cat can be started");
         assert!(!read.status.success(), "{} is readable for others", file.display());
     }
 }

@@ -1,5 +1,5 @@
-//! What was decided and not yet handed over when a gate shut (promise P2): the daemon is killed between commit and
-//! perform and comes back to another world, or a person comes in between.
+//! What was decided and not yet handed over when a gate shut (promise P2): the daemon is killed
+//! between commit and perform and comes back to another world, or a person comes in between.
 
 use tests::clock::Clock;
 use tests::files::Files;
@@ -25,29 +25,48 @@ struct Shut<'a> {
     status: &'a str,
 }
 
-/// The daemon dies at half past nine with a decided apply, and is started again two hours later by its clock.
+/// The daemon dies at half past nine with a decided apply, and is started again two hours later by
+/// its clock.
 fn check(clock: &Clock, shut: &Shut<'_>) {
     let mut scheduler = Scheduler::stopped();
     let files = Files::new(scheduler.home());
     let variables = clock.variables();
     clock.shows(HALF_PAST_NINE);
-    scheduler.spawn(&Start { crash_at: Some(APPLY_DECIDED), variables: &variables, ..Start::default() });
-    wait::until("the scheduler to be ready", || scheduler.pvnctl(["runtimes", "list", "-o", "json"]).status.success().then_some(()));
+    scheduler.spawn(&Start {
+        crash_at: Some(APPLY_DECIDED),
+        variables: &variables,
+        ..Start::default()
+    });
+    wait::until("the scheduler to be ready", || {
+        scheduler.pvnctl(["runtimes", "list", "-o", "json"]).status.success().then_some(())
+    });
     // One fetch, whose start is the first.
-    let configs = Files::configs(1, 1).replace("      pollInterval: 1s\n", "      pollInterval: 1h\n").replace("    apply:\n", shut.apply);
+    let configs = Files::configs(1, 1)
+        .replace("      pollInterval: 1s\n", "      pollInterval: 1h\n")
+        .replace("    apply:\n", shut.apply);
     scheduler.apply(&configs);
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     if shut.asks {
         scheduler.channel_becomes("s0", "c0", "WAITING_MANUAL_APPROVAL");
         // The daemon may die before it answers.
-        let _yes = scheduler.pvnctl(["services", "approve", "s0", "--app", "app", "--channel", "c0", "--yes"]);
+        let _yes = scheduler.pvnctl([
+            "services",
+            "approve",
+            "s0",
+            "--app",
+            "app",
+            "--channel",
+            "c0",
+            "--yes",
+        ]);
     }
     wait::until("the daemon to die with a decided apply", || scheduler.exited());
 
     clock.shows(HALF_PAST_NINE + 2 * 3600);
     scheduler.run(&Start { arguments: shut.arguments, variables: &variables, ..Start::default() });
     let applies = wait::until(&format!("{}: the end of the decided apply", shut.name), || {
-        let applies = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+        let applies =
+            scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
         (!applies[0]["endedAt"].is_null()).then_some(applies)
     });
     assert_eq!(files.ledger(), [], "{}: nothing was applied behind a gate that is shut", shut.name);
@@ -58,14 +77,36 @@ fn check(clock: &Clock, shut: &Shut<'_>) {
 
 #[test]
 fn p2_a_start_that_was_decided_passes_its_gates_again_after_a_restart() {
-    let Some(clock) = Clock::new("p2_a_start_that_was_decided_passes_its_gates_again_after_a_restart") else { return };
+    let Some(clock) =
+        Clock::new("p2_a_start_that_was_decided_passes_its_gates_again_after_a_restart")
+    else {
+        return;
+    };
     let open = "    apply:\n";
     let window = "    apply:\n      window: {schedule: \"0 0 9 * * *\", duration: 1h}\n";
     let approval = "    requireApprovalBeforeApply: true\n    approvalTimeout: 3600s\n    apply:\n";
     for shut in [
-        Shut { name: "observer", apply: open, asks: false, arguments: &["--observer"], status: "CONVERGING" },
-        Shut { name: "window shut", apply: window, asks: false, arguments: &[], status: "WAITING_PRECONDITIONS" },
-        Shut { name: "approval expired", apply: approval, asks: true, arguments: &[], status: "WAITING_MANUAL_APPROVAL" },
+        Shut {
+            name: "observer",
+            apply: open,
+            asks: false,
+            arguments: &["--observer"],
+            status: "CONVERGING",
+        },
+        Shut {
+            name: "window shut",
+            apply: window,
+            asks: false,
+            arguments: &[],
+            status: "WAITING_PRECONDITIONS",
+        },
+        Shut {
+            name: "approval expired",
+            apply: approval,
+            asks: true,
+            arguments: &[],
+            status: "WAITING_MANUAL_APPROVAL",
+        },
     ] {
         check(&clock, &shut);
     }
@@ -76,7 +117,9 @@ fn p2_a_start_that_was_decided_runs_once_when_every_gate_is_still_open() {
     let mut scheduler = Scheduler::stopped();
     let files = Files::new(scheduler.home());
     scheduler.spawn(&Start { crash_at: Some(APPLY_DECIDED), ..Start::default() });
-    wait::until("the scheduler to be ready", || scheduler.pvnctl(["runtimes", "list", "-o", "json"]).status.success().then_some(()));
+    wait::until("the scheduler to be ready", || {
+        scheduler.pvnctl(["runtimes", "list", "-o", "json"]).status.success().then_some(())
+    });
     scheduler.apply(&Files::configs(1, 1));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     wait::until("the daemon to die with a decided apply", || scheduler.exited());
@@ -85,7 +128,8 @@ fn p2_a_start_that_was_decided_runs_once_when_every_gate_is_still_open() {
     assert_eq!(files.ledger().len(), 1);
 }
 
-/// Something that happens between commit and hand-over: in a daemon that runs on, and in one that is killed right after it.
+/// Something that happens between commit and hand-over: in a daemon that runs on, and in one that
+/// is killed right after it.
 fn check_meanwhile(name: &str, meanwhile: impl Fn(&Scheduler)) {
     for dies in [false, true] {
         check_meanwhile_in(name, &meanwhile, dies);
@@ -102,7 +146,8 @@ fn check_meanwhile_in(name: &str, meanwhile: &dyn Fn(&Scheduler), dies: bool) {
     scheduler.apply(&Files::configs(1, 1));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     let job = wait::until("an apply to be decided", || {
-        let applies = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+        let applies =
+            scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
         applies[0]["id"].as_str().map(str::to_owned)
     });
     meanwhile(&scheduler);
@@ -114,10 +159,17 @@ fn check_meanwhile_in(name: &str, meanwhile: &dyn Fn(&Scheduler), dies: bool) {
     }
     let first = wait::until(&format!("{name}: the end of the start"), || {
         let job = scheduler.json(&["jobs", "get", &job]);
-        ["SUCCEEDED", "FAILED", "CANCELLED", "UNKNOWN"].iter().any(|end| job["status"] == *end).then_some(job)
+        ["SUCCEEDED", "FAILED", "CANCELLED", "UNKNOWN"]
+            .iter()
+            .any(|end| job["status"] == *end)
+            .then_some(job)
     });
     assert_eq!(first["status"], "CANCELLED", "{name}: {first:#}");
-    assert!(files.ledger().iter().all(|applied| applied.job != job), "{name}: what was answered first counts: {:?}", files.ledger());
+    assert!(
+        files.ledger().iter().all(|applied| applied.job != job),
+        "{name}: what was answered first counts: {:?}",
+        files.ledger()
+    );
 }
 
 #[test]
@@ -135,7 +187,8 @@ fn p2_whoever_shuts_a_gate_before_the_hand_over_is_obeyed() {
         scheduler.apply(&Files::configs(1, 2).replace("name: c0", "name: c2"));
     });
     check_meanwhile("cancelled", |scheduler| {
-        let applies = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+        let applies =
+            scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
         scheduler.ok(&["jobs", "cancel", applies[0]["id"].as_str().expect("an id")]);
     });
 }
@@ -147,7 +200,8 @@ fn p2_an_apply_that_waits_for_the_file_of_another_passes_its_gates_again_before_
     let here = |name: &str| scheduler.home().join(name);
     let (held, go, ran) = (here("held"), here("go"), here("ran"));
     let script = format!(
-        "if [ $PVN_SERVICE = first ]; then echo >{}; until [ -e {} ]; do sleep 0.1; done; else echo >{}; fi; echo >{1}.tf",
+        "if [ $PVN_SERVICE = first ]; then echo >{}; until [ -e {} ]; do sleep 0.1; done; else \
+         echo >{}; fi; echo >{1}.tf",
         held.display(),
         go.display(),
         ran.display()
@@ -158,15 +212,19 @@ fn p2_an_apply_that_waits_for_the_file_of_another_passes_its_gates_again_before_
         go.display()
     );
     scheduler.apply(&format!(
-        "{runtime}---\napplication: {{name: app, releaseChannels: [{{name: c0, runtimes: [{{runtime: tool}}]}}]}}\n---\nservice: {{name: first, application: \
-         app}}\n---\nservice: {{name: second, application: app}}\n"
+        "{runtime}---\napplication: {{name: app, releaseChannels: [{{name: c0, runtimes: \
+         [{{runtime: tool}}]}}]}}\n---\nservice: {{name: first, application: app}}\n---\nservice: \
+         {{name: second, application: app}}\n"
     ));
     scheduler.ok(&["services", "push", "first", "--app", "app"]);
     wait::until("the first to have the file", || held.exists().then_some(()));
     scheduler.ok(&["services", "push", "second", "--app", "app"]);
     let told = wait::until("the second to give its turn back", || {
         let second = scheduler.channel("second", "c0");
-        second["message"].as_str().filter(|message| message.contains("still uses")).map(str::to_owned)
+        second["message"]
+            .as_str()
+            .filter(|message| message.contains("still uses"))
+            .map(str::to_owned)
     });
     scheduler.ok(&["services", "pause", "second", "--app", "app", "--channel", "c0"]);
     scheduler.channel_becomes("second", "c0", "PAUSED");

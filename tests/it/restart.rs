@@ -11,7 +11,8 @@ use tests::{skip, wait};
 
 /// Every job of one kind, over all pages.
 fn jobs(scheduler: &Scheduler, service: &str, kind: &str) -> Vec<Value> {
-    let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", service, "--kind", kind]);
+    let jobs =
+        scheduler.json(&["jobs", "list", "--app", "app", "--service", service, "--kind", kind]);
     jobs.as_array().expect("a list of jobs").clone()
 }
 
@@ -19,7 +20,9 @@ fn all_converged(scheduler: &Scheduler, services: usize) -> Option<()> {
     for service in 0..services {
         let service = scheduler.json(&["services", "get", &format!("s{service}"), "--app", "app"]);
         let channels = service["channels"].as_array()?;
-        let done = |channel: &Value| channel["status"] == "CONVERGED" && channel["desiredVersion"] == service["version"];
+        let done = |channel: &Value| {
+            channel["status"] == "CONVERGED" && channel["desiredVersion"] == service["version"]
+        };
         if channels.is_empty() || !channels.iter().all(done) {
             return None;
         }
@@ -27,8 +30,8 @@ fn all_converged(scheduler: &Scheduler, services: usize) -> Option<()> {
     Some(())
 }
 
-/// P1: no two applies of an instance overlapped. P4 and P5: each job ran at most once, and each one that ran is on
-/// record, with the end that it had.
+/// P1: no two applies of an instance overlapped. P4 and P5: each job ran at most once, and each one
+/// that ran is on record, with the end that it had.
 fn nothing_lost_and_nothing_twice(scheduler: &Scheduler, files: &Files, services: usize) {
     assert_eq!(files.overlaps(), "", "two applies of one instance at the same moment");
     let runs = files.runs();
@@ -41,7 +44,10 @@ fn nothing_lost_and_nothing_twice(scheduler: &Scheduler, files: &Files, services
             let id = job["id"].as_str().expect("a job has an id");
             if runs.contains_key(id) {
                 recorded += 1;
-                assert_eq!(job["status"], "SUCCEEDED", "it ran to its end, and the record says {job:#}");
+                assert_eq!(
+                    job["status"], "SUCCEEDED",
+                    "it ran to its end, and the record says {job:#}"
+                );
                 assert_eq!(job["exitCode"], 0);
             } else {
                 assert_ne!(job["status"], "SUCCEEDED", "it never ran: {job:#}");
@@ -81,18 +87,28 @@ fn p5_killed_at_every_named_point_it_ends_in_the_same_state() {
             let mut pushed = false;
             wait::until(&format!("the daemon to die at {crash_at}"), || {
                 if !pushed {
-                    pushed =
-                        ["s0", "s1"].iter().all(|service| scheduler.pvnctl(["services", "push", service, "--app", "app"]).status.success());
+                    pushed = ["s0", "s1"].iter().all(|service| {
+                        scheduler
+                            .pvnctl(["services", "push", service, "--app", "app"])
+                            .status
+                            .success()
+                    });
                 }
                 scheduler.exited()
             });
             scheduler.run(&Start::default());
             for service in ["s0", "s1"] {
-                if scheduler.json(&["releases", "list", "--app", "app", "--service", service]).as_array().is_none_or(Vec::is_empty) {
+                if scheduler
+                    .json(&["releases", "list", "--app", "app", "--service", service])
+                    .as_array()
+                    .is_none_or(Vec::is_empty)
+                {
                     scheduler.ok(&["services", "push", service, "--app", "app"]);
                 }
             }
-            wait::until(&format!("everything to converge after a death at {crash_at}"), || all_converged(&scheduler, 2));
+            wait::until(&format!("everything to converge after a death at {crash_at}"), || {
+                all_converged(&scheduler, 2)
+            });
             nothing_lost_and_nothing_twice(&scheduler, &files, 2);
         }
     }
@@ -111,10 +127,13 @@ struct Example {
     counts: &'static [u32],
 }
 
-/// Killed at every named point, started again, and approved where it asks: the same end, one apply for each channel.
+/// Killed at every named point, started again, and approved where it asks: the same end, one apply
+/// for each channel.
 fn check_killed_everywhere(example: &Example) {
     let mut survived = Vec::new();
-    for (point, count) in example.counts.iter().flat_map(|count| POINTS.iter().map(move |point| (point, count))) {
+    for (point, count) in
+        example.counts.iter().flat_map(|count| POINTS.iter().map(move |point| (point, count)))
+    {
         let at = format!("{point}:{count}");
         let mut dev = Dev::of(example.name);
         let converged = ["--until-converged", "--timeout", "120s"];
@@ -127,15 +146,35 @@ fn check_killed_everywhere(example: &Example) {
 
         dev.start(&[]);
         let listed = wait::until("dev to answer", || {
-            list(&dev, &["jobs", "list", "--app", example.application, "--service", example.service, "--kind", "apply"])
+            list(
+                &dev,
+                &[
+                    "jobs",
+                    "list",
+                    "--app",
+                    example.application,
+                    "--service",
+                    example.service,
+                    "--kind",
+                    "apply",
+                ],
+            )
         });
-        // One that was decided before the death and had not started is decided once more, when fetch has looked again.
-        let was_withdrawn = |job: &&Value| job["status"] == "CANCELLED" && job["startedAt"].is_null();
+        // One that was decided before the death and had not started is decided once more, when
+        // fetch has looked again.
+        let was_withdrawn =
+            |job: &&Value| job["status"] == "CANCELLED" && job["startedAt"].is_null();
         let begun = listed.iter().filter(|job| !was_withdrawn(job));
-        let mut applied: Vec<_> = begun.map(|job| (job["channel"].as_str(), job["status"].as_str())).collect();
+        let mut applied: Vec<_> =
+            begun.map(|job| (job["channel"].as_str(), job["status"].as_str())).collect();
         applied.sort_unstable();
-        let wanted: Vec<_> = example.channels.iter().map(|channel| (Some(*channel), Some("SUCCEEDED"))).collect();
-        assert_eq!(applied, wanted, "{} after a death at {at}: applied once, and on record: {listed:#?}", example.name);
+        let wanted: Vec<_> =
+            example.channels.iter().map(|channel| (Some(*channel), Some("SUCCEEDED"))).collect();
+        assert_eq!(
+            applied, wanted,
+            "{} after a death at {at}: applied once, and on record: {listed:#?}",
+            example.name
+        );
         dev.interrupt();
         end_what_it_started(&dev);
     }
@@ -158,9 +197,20 @@ fn approve(dev: &Dev, example: &Example) {
     let Ok(shown) = serde_json::from_slice::<Value>(&output.stdout) else { return };
     for channel in shown["channels"].as_array().into_iter().flatten() {
         let waits = channel["status"] == "WAITING_MANUAL_APPROVAL";
-        if let (true, Some(name)) = (waits, example.approved.iter().find(|name| channel["channel"] == **name)) {
+        if let (true, Some(name)) =
+            (waits, example.approved.iter().find(|name| channel["channel"] == **name))
+        {
             // It may die of just this.
-            dev.pvnctl(&["services", "approve", service, "--app", application, "--channel", name, "--yes"]);
+            dev.pvnctl(&[
+                "services",
+                "approve",
+                service,
+                "--app",
+                application,
+                "--channel",
+                name,
+                "--yes",
+            ]);
         }
     }
 }
@@ -217,7 +267,10 @@ fn p4_p5_channels_ends_in_the_same_state_wherever_it_is_killed() {
 #[test]
 fn p1_p2_p4_p5_terraform_ends_in_the_same_state_wherever_it_is_killed() {
     if skip::tool("terraform").or_else(|| skip::tool("tofu")).is_none() {
-        skip::skipped("terraform killed at every named point", "neither terraform nor tofu is on PATH");
+        skip::skipped(
+            "terraform killed at every named point",
+            "neither terraform nor tofu is on PATH",
+        );
         return;
     }
     check_killed_everywhere(&Example {
@@ -226,7 +279,8 @@ fn p1_p2_p4_p5_terraform_ends_in_the_same_state_wherever_it_is_killed() {
         service: "site",
         channels: &["production"],
         approved: &["production"],
-        // The second job is the apply when the person is quick, and the third answer the one to the approval.
+        // The second job is the apply when the person is quick, and the third answer the one to the
+        // approval.
         counts: &[2, 3],
     });
 }
@@ -234,11 +288,20 @@ fn p1_p2_p4_p5_terraform_ends_in_the_same_state_wherever_it_is_killed() {
 /// The processes of the example `structured` outlive their job on purpose.
 fn end_what_it_started(dev: &Dev) {
     let Ok(entries) = std::fs::read_dir(dev.directory().join("run")) else { return };
-    for entry in entries.flatten().filter(|entry| entry.path().extension().is_some_and(|kind| kind != "log")) {
+    for entry in
+        entries.flatten().filter(|entry| entry.path().extension().is_some_and(|kind| kind != "log"))
+    {
         let text = std::fs::read_to_string(entry.path()).expect("a process is on file");
-        let pid = text.split(' ').next().and_then(|number| number.parse().ok()).expect("its number comes first");
+        let pid = text
+            .split(' ')
+            .next()
+            .and_then(|number| number.parse().ok())
+            .expect("its number comes first");
         // It may have ended by itself.
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM);
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(pid),
+            nix::sys::signal::Signal::SIGTERM,
+        );
     }
 }
 
@@ -253,7 +316,9 @@ fn p6_a_running_apply_outlives_the_daemon_and_is_found_again() {
     wait::until("the apply to run", || (!files.ledger().is_empty()).then_some(()));
     scheduler.kill();
     scheduler.run(&Start::default());
-    wait::until("the apply to be adopted", || (jobs(&scheduler, "s0", "apply")[0]["status"] == "RUNNING").then_some(()));
+    wait::until("the apply to be adopted", || {
+        (jobs(&scheduler, "s0", "apply")[0]["status"] == "RUNNING").then_some(())
+    });
     files.let_go();
     wait::until("the adopted apply to be recorded", || all_converged(&scheduler, 1));
     nothing_lost_and_nothing_twice(&scheduler, &files, 1);
@@ -286,8 +351,14 @@ const STORM_SECONDS: u64 = 60;
 
 #[test]
 fn p1_p4_p5_a_storm_of_kills_under_200_instances_loses_nothing_and_doubles_nothing() {
-    let seconds = std::env::var("PVN_STORM_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(STORM_SECONDS);
-    let seed = std::env::var("PVN_STORM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(u64::from(std::process::id()));
+    let seconds = std::env::var("PVN_STORM_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(STORM_SECONDS);
+    let seed = std::env::var("PVN_STORM_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(u64::from(std::process::id()));
     eprintln!("PVN_STORM_SEED={seed}");
     let mut random = Random(seed);
     let (services, channels) = STORM;
@@ -305,11 +376,20 @@ fn p1_p4_p5_a_storm_of_kills_under_200_instances_loses_nothing_and_doubles_nothi
     let mut kills = 0;
     while Instant::now() < end {
         for _ in 0..random.below(6) {
-            files.drift(&format!("s{}", random.below(services)), &format!("c{}", random.below(channels)));
+            files.drift(
+                &format!("s{}", random.below(services)),
+                &format!("c{}", random.below(channels)),
+            );
         }
         if random.below(4) == 0 {
             // Killed or not in the middle of it: a push is made whole or not at all.
-            scheduler.pvnctl(["services", "push", &format!("s{}", random.below(services)), "--app", "app"]);
+            scheduler.pvnctl([
+                "services",
+                "push",
+                &format!("s{}", random.below(services)),
+                "--app",
+                "app",
+            ]);
         }
         std::thread::park_timeout(Duration::from_millis(30 + random.below(1_500) as u64));
         scheduler.kill();
@@ -322,8 +402,13 @@ fn p1_p4_p5_a_storm_of_kills_under_200_instances_loses_nothing_and_doubles_nothi
     scheduler.kill();
     scheduler.run(&Start::default());
     // The files first: of one that was broken last the record may not know yet.
-    let in_shape =
-        || (0..services).all(|service| (0..channels).all(|channel| files.state(&format!("s{service}"), &format!("c{channel}")).is_some()));
+    let in_shape = || {
+        (0..services).all(|service| {
+            (0..channels).all(|channel| {
+                files.state(&format!("s{service}"), &format!("c{channel}")).is_some()
+            })
+        })
+    };
     wait::until_within(Duration::from_secs(180), "everything to converge after the storm", || {
         in_shape().then(|| all_converged(&scheduler, services)).flatten()
     });

@@ -1,5 +1,5 @@
-//! A year of running: what is not kept any more is removed, by the daemon and by hand, also after a `kill -9` in the middle
-//! and on a full disk (promise P9).
+//! A year of running: what is not kept any more is removed, by the daemon and by hand, also after a
+//! `kill -9` in the middle and on a full disk (promise P9).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -28,10 +28,14 @@ fn fetches(scheduler: &Scheduler) -> usize {
 
 fn blobs(data: &Path) -> Vec<PathBuf> {
     let directories = std::fs::read_dir(data.join("blobs")).expect("the blobs can be listed");
-    let directories = directories.map(|entry| entry.expect("an entry can be read").path()).filter(|path| !path.ends_with("new"));
+    let directories = directories
+        .map(|entry| entry.expect("an entry can be read").path())
+        .filter(|path| !path.ends_with("new"));
     directories
         .flat_map(|path| {
-            std::fs::read_dir(path).expect("a directory can be listed").map(|entry| entry.expect("an entry can be read").path())
+            std::fs::read_dir(path)
+                .expect("a directory can be listed")
+                .map(|entry| entry.expect("an entry can be read").path())
         })
         .collect()
 }
@@ -57,7 +61,11 @@ fn prune(scheduler: &Scheduler, crash_at: Option<&str>) -> Output {
 }
 
 fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 #[test]
@@ -67,7 +75,11 @@ fn prune_killed_in_the_middle_goes_on_where_it_was_and_loses_nothing_that_is_kep
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     wait::until("some polls", || (fetches(&scheduler) > 30).then_some(()));
     let refused = prune(&scheduler, None);
-    assert!(!refused.status.success() && said(&refused).contains("in use by the pvn-scheduler"), "{}", said(&refused));
+    assert!(
+        !refused.status.success() && said(&refused).contains("in use by the pvn-scheduler"),
+        "{}",
+        said(&refused)
+    );
     scheduler.stop();
     let before = blobs(&scheduler.data()).len();
     for point in ["after-sweep:1", "after-prune:1", "after-prune:3"] {
@@ -79,11 +91,15 @@ fn prune_killed_in_the_middle_goes_on_where_it_was_and_loses_nothing_that_is_kep
     let left = blobs(&scheduler.data());
     assert!(before >= 30 && left.len() < 10, "{} of {before} blobs", left.len());
     scheduler.run(&Start::default());
-    let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "fetch"]);
+    let jobs =
+        scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "fetch"]);
     let oldest = jobs.as_array().and_then(|jobs| jobs.last()).expect("some jobs are left");
     assert_eq!(oldest["status"], "SUCCEEDED");
     let id = oldest["id"].as_str().expect("a job has an id");
-    assert!(scheduler.pvnctl(["jobs", "logs", id]).status.success(), "output that is gone is an ordinary answer");
+    assert!(
+        scheduler.pvnctl(["jobs", "logs", id]).status.success(),
+        "output that is gone is an ordinary answer"
+    );
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
 }
 
@@ -93,7 +109,8 @@ struct Disk(PathBuf);
 impl Disk {
     fn mount(at: &Path) -> Option<Self> {
         std::fs::create_dir_all(at).expect("a directory can be made");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=96m", "none"]).arg(at).output();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=96m", "none"]).arg(at).output();
         mounted.is_ok_and(|output| output.status.success()).then(|| Self(at.to_owned()))
     }
 }
@@ -101,7 +118,11 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
-        assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", self.0.display());
+        assert!(
+            unmounted.is_ok_and(|status| status.success()),
+            "{} stays mounted",
+            self.0.display()
+        );
     }
 }
 
@@ -109,7 +130,10 @@ impl Drop for Disk {
 fn p9_a_disk_that_pvn_filled_is_mended_by_prune() {
     let mut scheduler = Scheduler::stopped();
     let Some(_disk) = Disk::mount(&scheduler.data()) else {
-        return skip::skipped("p9_a_disk_that_pvn_filled_is_mended_by_prune", "mounting a small file system needs root");
+        return skip::skipped(
+            "p9_a_disk_that_pvn_filled_is_mended_by_prune",
+            "mounting a small file system needs root",
+        );
     };
     let files = Files::new(scheduler.home());
     scheduler.run(&Start::default());
@@ -118,11 +142,14 @@ fn p9_a_disk_that_pvn_filled_is_mended_by_prune() {
     wait::until("some polls", || (fetches(&scheduler) > 30).then_some(()));
     // The rest of the disk goes to others; the reserve is there.
     assert!(scheduler.data().join("pvn.db-reserve").exists());
-    let mut filler = std::fs::File::create(scheduler.data().join("filler")).expect("a file can be made");
+    let mut filler =
+        std::fs::File::create(scheduler.data().join("filler")).expect("a file can be made");
     let filled = std::io::copy(&mut std::io::repeat(0), &mut filler);
     assert!(filled.is_err(), "the disk is full");
     drop(filler);
-    wait::until("it to say that nothing can be stored", || (scheduler.get("/readyz")?.0 == 503).then_some(()));
+    wait::until("it to say that nothing can be stored", || {
+        (scheduler.get("/readyz")?.0 == 503).then_some(())
+    });
     scheduler.kill();
     let before = blobs(&scheduler.data()).len();
 

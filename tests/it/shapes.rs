@@ -1,11 +1,13 @@
-//! What `pvnctl -o json` prints is stable: fields may be added, never changed. And what its exit codes mean.
+//! What `pvnctl -o json` prints is stable: fields may be added, never changed. And what its exit
+//! codes mean.
 
 use serde_json::{Value, json};
 use tests::files::{Files, task};
 use tests::scheduler::{Scheduler, Start};
 use tests::wait;
 
-/// Fails unless `value` has all of `fields`, each of one of the kinds named: `string`, `number`, `list`, `object`, `null`, `bool`.
+/// Fails unless `value` has all of `fields`, each of one of the kinds named: `string`, `number`,
+/// `list`, `object`, `null`, `bool`.
 #[track_caller]
 fn check_fields(value: &Value, fields: &[(&str, &str)]) {
     for (field, kinds) in fields {
@@ -18,7 +20,10 @@ fn check_fields(value: &Value, fields: &[(&str, &str)]) {
             Value::Array(_) => "list",
             Value::Object(_) => "object",
         };
-        assert!(kinds.split('|').any(|allowed| allowed == kind), "`{field}` is a {kind}, not {kinds}, in {value:#}");
+        assert!(
+            kinds.split('|').any(|allowed| allowed == kind),
+            "`{field}` is a {kind}, not {kinds}, in {value:#}"
+        );
     }
 }
 
@@ -36,7 +41,15 @@ fn converged() -> (Scheduler, Files) {
 fn services_get_and_explain_keep_their_shape() {
     let (scheduler, _files) = converged();
     let service = scheduler.json(&["services", "get", "s0", "--app", "app"]);
-    check_fields(&service, &[("name", "string"), ("application", "string"), ("version", "string"), ("channels", "list")]);
+    check_fields(
+        &service,
+        &[
+            ("name", "string"),
+            ("application", "string"),
+            ("version", "string"),
+            ("channels", "list"),
+        ],
+    );
     assert_eq!(service["version"], "s0-1");
     let channel = &service["channels"][0];
     check_fields(
@@ -58,12 +71,24 @@ fn services_get_and_explain_keep_their_shape() {
     let since = channel["since"].as_str().expect("checked above");
     assert!(since.ends_with('Z') && since.as_bytes()[10] == b'T', "RFC 3339 in UTC: {since}");
 
-    let explained = scheduler.json(&["services", "explain", "s0", "--app", "app", "--channel", "c0"]);
+    let explained =
+        scheduler.json(&["services", "explain", "s0", "--app", "app", "--channel", "c0"]);
     check_fields(&explained, &[("status", "string"), ("causes", "list"), ("next", "list")]);
     for cause in explained["causes"].as_array().expect("checked above") {
-        check_fields(cause, &[("code", "string"), ("message", "string"), ("since", "string|null"), ("until", "string|null")]);
+        check_fields(
+            cause,
+            &[
+                ("code", "string"),
+                ("message", "string"),
+                ("since", "string|null"),
+                ("until", "string|null"),
+            ],
+        );
     }
-    assert!(!explained["next"].as_array().expect("checked above").is_empty(), "a converged instance is looked at again: {explained:#}");
+    assert!(
+        !explained["next"].as_array().expect("checked above").is_empty(),
+        "a converged instance is looked at again: {explained:#}"
+    );
     for next in explained["next"].as_array().expect("checked above") {
         check_fields(next, &[("action", "string"), ("at", "string")]);
     }
@@ -72,7 +97,8 @@ fn services_get_and_explain_keep_their_shape() {
 #[test]
 fn jobs_releases_and_applications_keep_their_shape() {
     let (scheduler, _files) = converged();
-    let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--channel", "c0"]);
+    let jobs =
+        scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--channel", "c0"]);
     let jobs = jobs.as_array().expect("a bare list");
     for job in jobs {
         check_fields(
@@ -93,10 +119,16 @@ fn jobs_releases_and_applications_keep_their_shape() {
             ],
         );
     }
-    let created: Vec<_> = jobs.iter().map(|job| job["createdAt"].as_str().expect("checked above")).collect();
+    let created: Vec<_> =
+        jobs.iter().map(|job| job["createdAt"].as_str().expect("checked above")).collect();
     assert!(created.is_sorted_by(|left, right| left >= right), "newest first: {created:?}");
-    let work = jobs.iter().rfind(|job| job["kind"] == "fetch").expect("the first fetch is on record");
-    assert_eq!((&work["status"], &work["exitCode"]), (&json!("SUCCEEDED"), &json!(2)), "a fetch that says work succeeded: {work:#}");
+    let work =
+        jobs.iter().rfind(|job| job["kind"] == "fetch").expect("the first fetch is on record");
+    assert_eq!(
+        (&work["status"], &work["exitCode"]),
+        (&json!("SUCCEEDED"), &json!(2)),
+        "a fetch that says work succeeded: {work:#}"
+    );
 
     let releases = scheduler.json(&["releases", "list", "--app", "app", "--service", "s0"]);
     check_fields(
@@ -115,12 +147,22 @@ fn jobs_releases_and_applications_keep_their_shape() {
     check_fields(&releases[0]["channels"][0], &[("channel", "string"), ("status", "string")]);
 
     let application = scheduler.json(&["applications", "get", "app"]);
-    check_fields(&application, &[("name", "string"), ("releaseChannels", "list"), ("services", "list")]);
+    check_fields(
+        &application,
+        &[("name", "string"), ("releaseChannels", "list"), ("services", "list")],
+    );
     check_fields(
         &application["releaseChannels"][0],
-        &[("name", "string"), ("group", "string|null"), ("runtimes", "list"), ("preconditions", "list")],
+        &[
+            ("name", "string"),
+            ("group", "string|null"),
+            ("runtimes", "list"),
+            ("preconditions", "list"),
+        ],
     );
-    for list in [["applications", "list"], ["runtimes", "list"], ["services", "list"], ["secrets", "list"]] {
+    for list in
+        [["applications", "list"], ["runtimes", "list"], ["services", "list"], ["secrets", "list"]]
+    {
         assert!(scheduler.json(&list).is_array(), "{list:?} prints a bare list");
     }
 }
@@ -135,7 +177,11 @@ fn a_push_makes_numbered_versions_also_when_nothing_differs() {
     }
     wait::until("the older release to be replaced", || {
         let releases = scheduler.json(&["releases", "list", "--app", "app", "--service", "s0"]);
-        let statuses: Vec<_> = releases.as_array()?.iter().map(|release| release["status"].as_str()).collect::<Option<_>>()?;
+        let statuses: Vec<_> = releases
+            .as_array()?
+            .iter()
+            .map(|release| release["status"].as_str())
+            .collect::<Option<_>>()?;
         (statuses.len() == 4 && statuses[0] == "CONVERGED").then_some(())
     });
 }
@@ -145,8 +191,9 @@ fn jobs_logs_keeps_stdout_and_stderr_apart_byte_for_byte() {
     let scheduler = Scheduler::start();
     let script = r"printf 'out\000\377 no newline'; printf 'err\r\n' >&2; exit 7";
     scheduler.apply(&format!(
-        "runtime:\n  name: odd\n  custom:\n    proxyRuntime: {{runtime: local}}\n    apply:\n{}---\napplication: {{name: app, releaseChannels: \
-         [{{name: c0, runtimes: [{{runtime: odd}}]}}]}}\n---\nservice: {{name: s0, application: app}}\n",
+        "runtime:\n  name: odd\n  custom:\n    proxyRuntime: {{runtime: local}}\n    \
+         apply:\n{}---\napplication: {{name: app, releaseChannels: [{{name: c0, runtimes: \
+         [{{runtime: odd}}]}}]}}\n---\nservice: {{name: s0, application: app}}\n",
         task("apply", script)
     ));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
@@ -154,7 +201,8 @@ fn jobs_logs_keeps_stdout_and_stderr_apart_byte_for_byte() {
     assert_eq!(failed["reason"], "APPLY_FAILED");
     let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0"]);
     assert_eq!((&jobs[0]["status"], &jobs[0]["exitCode"]), (&json!("FAILED"), &json!(7)));
-    let output = scheduler.pvnctl(["jobs", "logs", jobs[0]["id"].as_str().expect("a job has an id")]);
+    let output =
+        scheduler.pvnctl(["jobs", "logs", jobs[0]["id"].as_str().expect("a job has an id")]);
     assert!(output.status.success());
     assert_eq!(output.stdout, b"out\0\xff no newline");
     assert_eq!(output.stderr, b"err\r\n");
@@ -166,12 +214,15 @@ fn wait_says_by_its_exit_code_how_it_ended() {
     let code = |arguments: &[&str]| scheduler.pvnctl(arguments).status.code();
     let runtime = |name: &str, script: &str| {
         format!(
-            "runtime:\n  name: {name}\n  custom:\n    proxyRuntime: {{runtime: local}}\n    apply:\n{}---\napplication: {{name: {name}, releaseChannels: \
-             [{{name: c0, runtimes: [{{runtime: {name}}}]}}]}}\n---\nservice: {{name: s0, application: {name}}}\n---\n",
+            "runtime:\n  name: {name}\n  custom:\n    proxyRuntime: {{runtime: local}}\n    \
+             apply:\n{}---\napplication: {{name: {name}, releaseChannels: [{{name: c0, runtimes: \
+             [{{runtime: {name}}}]}}]}}\n---\nservice: {{name: s0, application: {name}}}\n---\n",
             task("apply", script)
         )
     };
-    scheduler.apply(&[runtime("good", "true"), runtime("bad", "exit 1"), runtime("slow", "sleep 600")].concat());
+    scheduler.apply(
+        &[runtime("good", "true"), runtime("bad", "exit 1"), runtime("slow", "sleep 600")].concat(),
+    );
     for name in ["good", "bad", "slow"] {
         scheduler.ok(&["services", "push", "s0", "--app", name]);
     }
@@ -179,7 +230,20 @@ fn wait_says_by_its_exit_code_how_it_ended() {
     assert_eq!(code(&["services", "wait", "s0", "--app", "bad", "--timeout", "60s"]), Some(2));
     assert_eq!(code(&["services", "wait", "s0", "--app", "slow", "--timeout", "1s"]), Some(3));
     assert_eq!(code(&["services", "wait", "nobody", "--app", "good", "--timeout", "1s"]), Some(1));
-    assert_eq!(code(&["--server", "http://127.0.0.1:9", "services", "wait", "s0", "--app", "good", "--timeout", "1s"]), Some(1));
+    assert_eq!(
+        code(&[
+            "--server",
+            "http://127.0.0.1:9",
+            "services",
+            "wait",
+            "s0",
+            "--app",
+            "good",
+            "--timeout",
+            "1s"
+        ]),
+        Some(1)
+    );
     let jobs = scheduler.json(&["jobs", "list", "--app", "slow", "--service", "s0"]);
     scheduler.ok(&["jobs", "cancel", jobs[0]["id"].as_str().expect("a job has an id")]);
     wait::until("the cancelled job to end", || {
@@ -187,7 +251,10 @@ fn wait_says_by_its_exit_code_how_it_ended() {
         (jobs[0]["status"] == "CANCELLED").then_some(())
     });
     let service = scheduler.json(&["services", "get", "s0", "--app", "slow"]);
-    assert_eq!((&service["channels"][0]["status"], &service["channels"][0]["reason"]), (&json!("FAILED"), &json!("CANCELLED")));
+    assert_eq!(
+        (&service["channels"][0]["status"], &service["channels"][0]["reason"]),
+        (&json!("FAILED"), &json!("CANCELLED"))
+    );
 }
 
 #[test]
@@ -211,19 +278,24 @@ fn a_secret_is_never_shown_again() {
     let scheduler = Scheduler::start();
     const VALUE: &str = "correct-horse-battery";
     let mut client = scheduler.client(["secrets", "set", "pass"]);
-    let mut child = client.stdin(std::process::Stdio::piped()).spawn().expect("pvnctl can be started");
-    std::io::Write::write_all(&mut child.stdin.take().expect("stdin is a pipe"), VALUE.as_bytes()).expect("it reads");
+    let mut child =
+        client.stdin(std::process::Stdio::piped()).spawn().expect("pvnctl can be started");
+    std::io::Write::write_all(&mut child.stdin.take().expect("stdin is a pipe"), VALUE.as_bytes())
+        .expect("it reads");
     assert!(child.wait().expect("it ends").success());
     assert_eq!(scheduler.json(&["secrets", "list"])[0]["versions"], json!([1]));
     scheduler.apply(
-        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      taskConfig: {program: {name: a, entrypoint: [sh, -c], \
-         cmd: ['echo \"it is $PASS\"; printenv PASS >&2'], env: {PASS: {secret: {key: pass}}}}}\n---\napplication: {name: app, releaseChannels: \
-         [{name: c0, runtimes: [{runtime: r}]}]}\n---\nservice: {name: s0, application: app}\n"
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      \
+         taskConfig: {program: {name: a, entrypoint: [sh, -c], cmd: ['echo \"it is $PASS\"; \
+         printenv PASS >&2'], env: {PASS: {secret: {key: pass}}}}}\n---\napplication: {name: app, \
+         releaseChannels: [{name: c0, runtimes: [{runtime: r}]}]}\n---\nservice: {name: s0, \
+         application: app}\n",
     );
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
     let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0"]);
-    let output = scheduler.pvnctl(["jobs", "logs", jobs[0]["id"].as_str().expect("a job has an id")]);
+    let output =
+        scheduler.pvnctl(["jobs", "logs", jobs[0]["id"].as_str().expect("a job has an id")]);
     for stream in [output.stdout, output.stderr] {
         let text = String::from_utf8_lossy(&stream).into_owned();
         assert!(!text.is_empty() && !text.contains(VALUE), "masked: {text}");
@@ -257,7 +329,13 @@ fn runtimes_check_keeps_its_shape_and_says_where_no_cluster_is_concerned() {
     let [check] = &checks[..] else { panic!("one line: {found:#}") };
     check_fields(
         check,
-        &[("runtime", "string"), ("check", "string"), ("status", "string"), ("message", "string"), ("remedy", "string|null")],
+        &[
+            ("runtime", "string"),
+            ("check", "string"),
+            ("status", "string"),
+            ("message", "string"),
+            ("remedy", "string|null"),
+        ],
     );
     assert_eq!(
         (&check["status"], &check["message"]),
@@ -266,7 +344,10 @@ fn runtimes_check_keeps_its_shape_and_says_where_no_cluster_is_concerned() {
     let absent = scheduler.pvnctl(["runtimes", "check", "absent"]);
     assert_eq!(absent.status.code(), Some(1));
     let said = String::from_utf8_lossy(&absent.stderr);
-    assert!(said.contains("there is no runtime `absent`; `pvnctl runtimes list` shows those there are"), "{said}");
+    assert!(
+        said.contains("there is no runtime `absent`; `pvnctl runtimes list` shows those there are"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -292,7 +373,10 @@ fn every_flag_of_serve_is_also_a_variable() {
         ("true", Some(half), "--tls-cert without --tls-key"),
         ("perhaps", None, "'--allow-plain-http'"),
     ] {
-        let variables: Vec<_> = variables.into_iter().chain([("PVN_ALLOW_PLAIN_HTTP", value), ("PVN_MAX_FETCHES", "")]).collect();
+        let variables: Vec<_> = variables
+            .into_iter()
+            .chain([("PVN_ALLOW_PLAIN_HTTP", value), ("PVN_MAX_FETCHES", "")])
+            .collect();
         check(&variables, message);
     }
     check(&[("PVN_MAX_FETCHES", "0")], "'--max-fetches <N>'");

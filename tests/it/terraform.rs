@@ -1,4 +1,5 @@
-//! The real `terraform` (or OpenTofu), with its built-in provider, through drift, plan, approval and apply.
+//! The real `terraform` (or OpenTofu), with its built-in provider, through drift, plan, approval
+//! and apply.
 
 use serde_json::Value;
 use tests::scheduler::{Scheduler, Start};
@@ -14,13 +15,21 @@ fn example() -> Option<Scheduler> {
     let root = scheduler.home().join("example");
     copy::example("terraform", &root);
     scheduler.run(&Start { root: Some(&root), ..Start::default() });
-    scheduler.ok(&["configs", "apply", "--no-prompt", "--push", root.to_str().expect("the path is UTF-8")]);
+    scheduler.ok(&[
+        "configs",
+        "apply",
+        "--no-prompt",
+        "--push",
+        root.to_str().expect("the path is UTF-8"),
+    ]);
     Some(scheduler)
 }
 
 fn service(scheduler: &Scheduler) -> (String, String) {
     let services = scheduler.json(&["services", "list"]);
-    let name = |field: &str| services[0][field].as_str().unwrap_or_else(|| panic!("no {field} in {services}")).to_owned();
+    let name = |field: &str| {
+        services[0][field].as_str().unwrap_or_else(|| panic!("no {field} in {services}")).to_owned()
+    };
     (name("name"), name("application"))
 }
 
@@ -32,7 +41,9 @@ struct World<'a> {
 
 impl World<'_> {
     fn channel(&self) -> Value {
-        self.scheduler.json(&["services", "get", &self.service, "--app", &self.application])["channels"][0].clone()
+        self.scheduler.json(&["services", "get", &self.service, "--app", &self.application])
+            ["channels"][0]
+            .clone()
     }
 
     fn becomes(&self, status: &str) -> Value {
@@ -46,7 +57,15 @@ impl World<'_> {
     /// Approves, pauses or resumes the channel, as a person would.
     fn decide(&self, word: &str) {
         let channel = self.channel()["channel"].as_str().expect("a channel has a name").to_owned();
-        let mut arguments = vec!["services", word, &self.service, "--app", &self.application, "--channel", &channel];
+        let mut arguments = vec![
+            "services",
+            word,
+            &self.service,
+            "--app",
+            &self.application,
+            "--channel",
+            &channel,
+        ];
         if word == "approve" {
             arguments.extend(["--yes", "--reason", "looked at it"]);
         }
@@ -54,7 +73,16 @@ impl World<'_> {
     }
 
     fn jobs(&self, kind: &str) -> Vec<Value> {
-        let jobs = self.scheduler.json(&["jobs", "list", "--app", &self.application, "--service", &self.service, "--kind", kind]);
+        let jobs = self.scheduler.json(&[
+            "jobs",
+            "list",
+            "--app",
+            &self.application,
+            "--service",
+            &self.service,
+            "--kind",
+            kind,
+        ]);
         jobs.as_array().expect("a list").clone()
     }
 
@@ -77,7 +105,9 @@ fn rule_15_drift_is_planned_shown_approved_and_exactly_that_plan_is_applied() {
     assert!(world.jobs("apply").is_empty(), "nothing runs before the approval");
 
     let fetches = world.jobs("fetch").len();
-    wait::until("two more fetches of the same plan", || (world.jobs("fetch").len() >= fetches + 2).then_some(()));
+    wait::until("two more fetches of the same plan", || {
+        (world.jobs("fetch").len() >= fetches + 2).then_some(())
+    });
     let approvals = world.approvals();
     assert_eq!(approvals.len(), 1, "the same plan asks once: {approvals:#?}");
 
@@ -97,7 +127,11 @@ fn rule_15_drift_is_planned_shown_approved_and_exactly_that_plan_is_applied() {
     assert_eq!(world.jobs("apply").len(), 1, "nothing runs before the approval");
     world.decide("approve");
     world.becomes("CONVERGED");
-    assert_ne!(std::fs::read_to_string(&site).expect("the site is there"), "somebody was here", "repaired");
+    assert_ne!(
+        std::fs::read_to_string(&site).expect("the site is there"),
+        "somebody was here",
+        "repaired"
+    );
     assert_eq!(world.jobs("apply").len(), 2);
 }
 
@@ -111,28 +145,41 @@ fn rule_15_a_plan_that_changed_after_its_approval_is_not_applied_but_asks_again(
     world.becomes("CONVERGED");
 
     let example = scheduler.home().join("example");
-    let break_it = || std::fs::write(example.join("production/site.txt"), "somebody was here").expect("a file can be written");
+    let break_it = || {
+        std::fs::write(example.join("production/site.txt"), "somebody was here")
+            .expect("a file can be written")
+    };
     break_it();
     world.becomes("WAITING_MANUAL_APPROVAL");
-    // While nothing moves, a person approves and somebody else changes the state: the plan that was approved is no more.
+    // While nothing moves, a person approves and somebody else changes the state: the plan that was
+    // approved is no more.
     world.decide("pause");
     let approved = world.approvals()[0].clone();
     world.decide("approve");
-    let tool = skip::tool("terraform").or_else(|| skip::tool("tofu")).expect("checked by the example");
+    let tool =
+        skip::tool("terraform").or_else(|| skip::tool("tofu")).expect("checked by the example");
     let mut by_hand = std::process::Command::new(tool);
     by_hand.args(["apply", "-auto-approve", "-input=false", "-no-color"]).current_dir(&example);
-    let own =
-        std::fs::read_dir(scheduler.data().join("instances")).expect("it is there").next().expect("one instance").expect("it can be read");
-    by_hand.env("TF_VAR_content", "v1").env("TF_VAR_channel", "production").env("TF_DATA_DIR", own.path().join("terraform"));
+    let own = std::fs::read_dir(scheduler.data().join("instances"))
+        .expect("it is there")
+        .next()
+        .expect("one instance")
+        .expect("it can be read");
+    by_hand
+        .env("TF_VAR_content", "v1")
+        .env("TF_VAR_channel", "production")
+        .env("TF_DATA_DIR", own.path().join("terraform"));
     assert!(by_hand.output().expect("the tool can be started").status.success());
     break_it();
     world.decide("resume");
 
     let asked = wait::until("the other plan to be asked about", || {
         let newest = world.approvals().first()?.clone();
-        (newest["status"] == "PENDING" && newest["planDigest"] != approved["planDigest"]).then_some(newest)
+        (newest["status"] == "PENDING" && newest["planDigest"] != approved["planDigest"])
+            .then_some(newest)
     });
     assert_ne!(asked["id"], approved["id"]);
-    let applied: Vec<_> = world.jobs("apply").into_iter().filter(|job| job["status"] == "SUCCEEDED").collect();
+    let applied: Vec<_> =
+        world.jobs("apply").into_iter().filter(|job| job["status"] == "SUCCEEDED").collect();
     assert_eq!(applied.len(), 1, "only the first plan was ever applied: {applied:#?}");
 }

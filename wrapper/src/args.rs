@@ -1,5 +1,5 @@
-//! Flags and environment into one struct. Called by `main` once; nobody else reads either, but `schema::mask` and `spawn`, which
-//! read the values of the child's environment.
+//! Flags and environment into one struct. Called by `main` once; nobody else reads either, but
+//! `schema::mask` and `spawn`, which read the values of the child's environment.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -58,10 +58,14 @@ pub(crate) enum What {
 }
 
 impl Arguments {
-    /// Reads a command line, and the variables that stand in for flags; an empty one, as an image or a Pod may have, for none.
+    /// Reads a command line, and the variables that stand in for flags; an empty one, as an image
+    /// or a Pod may have, for none.
     pub(crate) fn read(raw: &[OsString]) -> Result<Self, clap::Error> {
-        let empty = |arg: &clap::Arg| arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
-        let without = |arg: clap::Arg| if empty(&arg) { arg.env(None::<&'static str>) } else { arg };
+        let empty = |arg: &clap::Arg| {
+            arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty())
+        };
+        let without =
+            |arg: clap::Arg| if empty(&arg) { arg.env(None::<&'static str>) } else { arg };
         let command = Self::command().mut_subcommands(|command| command.mut_args(without));
         let mut matches = command.try_get_matches_from(raw)?;
         Self::from_arg_matches_mut(&mut matches).and_then(Self::without_doubles)
@@ -73,7 +77,9 @@ impl Arguments {
             What::Exec(options) => options.doubled(),
             _ => None,
         };
-        doubled.map_or(Ok(self), |message| Err(Self::command().error(ErrorKind::ArgumentConflict, message)))
+        doubled.map_or(Ok(self), |message| {
+            Err(Self::command().error(ErrorKind::ArgumentConflict, message))
+        })
     }
 }
 
@@ -96,7 +102,8 @@ impl From<ExpectedDocument> for StructuredKind {
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct ExecArguments {
-    /// Put a file in place before the start: `fetch:NAME` is an output of the fetch that found the work, or a blob id
+    /// Put a file in place before the start: `fetch:NAME` is an output of the fetch that found the
+    /// work, or a blob id
     #[arg(long = "in", value_name = "PATH=REF", value_parser = DeclaredInput::parse)]
     pub(crate) inputs: Vec<DeclaredInput>,
 
@@ -183,8 +190,11 @@ pub(crate) struct ExitCodes(Vec<u8>);
 
 impl ExitCodes {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let code =
-            |code: &str| code.trim().parse().map_err(|_| format!("`{code}` is not an exit code; write numbers from 0 to 255, as in `0,2`"));
+        let code = |code: &str| {
+            code.trim().parse().map_err(|_| {
+                format!("`{code}` is not an exit code; write numbers from 0 to 255, as in `0,2`")
+            })
+        };
         text.split(',').map(code).collect::<Result<_, _>>().map(Self)
     }
 
@@ -201,40 +211,75 @@ impl ExitCodes {
 
 /// A duration that must not be zero.
 pub(crate) fn positive(text: &str) -> Result<Duration, String> {
-    let duration: schema::schedule::Duration = text.parse().map_err(|error: schema::schedule::DurationError| error.to_string())?;
+    let duration: schema::schedule::Duration =
+        text.parse().map_err(|error: schema::schedule::DurationError| error.to_string())?;
     Ok(Duration::from_millis(duration.as_ms().unsigned_abs()))
 }
 
 /// A duration that may be zero.
 fn length(text: &str) -> Result<Duration, String> {
-    if matches!(text, "0" | "0s" | "0ms" | "0m" | "0h") { Ok(Duration::ZERO) } else { positive(text) }
+    if matches!(text, "0" | "0s" | "0ms" | "0m" | "0h") {
+        Ok(Duration::ZERO)
+    } else {
+        positive(text)
+    }
 }
 
 impl ExecArguments {
-    /// What claims the same place twice, if anything does: one output of two files, or one file with two contents.
+    /// What claims the same place twice, if anything does: one output of two files, or one file
+    /// with two contents.
     pub(crate) fn doubled(&self) -> Option<String> {
-        let output = self.outputs.iter().enumerate().find(|(index, output)| self.outputs[..*index].iter().any(|o| o.name == output.name));
-        // A single one is compared with nothing, and costs no look at the disk.
-        let places: Vec<PathBuf> =
-            if self.inputs.len() > 1 { self.inputs.iter().map(|input| place::of(&input.path)).collect() } else { Vec::new() };
-        let input = self.inputs.iter().zip(&places).enumerate().find(|(index, (_, place))| places[..*index].contains(place));
         let output =
-            output.map(|(_, output)| format!("the output `{}` is declared twice; give each `--out` a name of its own", output.name));
+            self.outputs.iter().enumerate().find(|(index, output)| {
+                self.outputs[..*index].iter().any(|o| o.name == output.name)
+            });
+        // A single one is compared with nothing, and costs no look at the disk.
+        let places: Vec<PathBuf> = if self.inputs.len() > 1 {
+            self.inputs.iter().map(|input| place::of(&input.path)).collect()
+        } else {
+            Vec::new()
+        };
+        let input = self
+            .inputs
+            .iter()
+            .zip(&places)
+            .enumerate()
+            .find(|(index, (_, place))| places[..*index].contains(place));
+        let output = output.map(|(_, output)| {
+            format!(
+                "the output `{}` is declared twice; give each `--out` a name of its own",
+                output.name
+            )
+        });
         output.or_else(|| {
-            input.map(|(_, (input, _))| format!("two inputs go to {}; give each `--in` a path of its own", input.path.display()))
+            input.map(|(_, (input, _))| {
+                format!(
+                    "two inputs go to {}; give each `--in` a path of its own",
+                    input.path.display()
+                )
+            })
         })
     }
 
-    /// Which document standard output has to be: what the flag says, else what the variables of a job do. These count for the
-    /// wrapper `of_the_job` alone: one within its command sees them too, and what that prints may be a part of the document.
-    pub(crate) fn expected(&self, environment: &[(OsString, OsString)], of_the_job: bool) -> Option<StructuredKind> {
-        let variable = |name: &str| environment.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.to_str());
+    /// Which document standard output has to be: what the flag says, else what the variables of a
+    /// job do. These count for the wrapper `of_the_job` alone: one within its command sees them
+    /// too, and what that prints may be a part of the document.
+    pub(crate) fn expected(
+        &self,
+        environment: &[(OsString, OsString)],
+        of_the_job: bool,
+    ) -> Option<StructuredKind> {
+        let variable = |name: &str| {
+            environment.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.to_str())
+        };
         let of_variables = || match (variable(KIND_VARIABLE)?, variable(FETCH_MODE_VARIABLE)) {
             ("fetch", Some("STRUCTURED_OUTPUT")) => Some(StructuredKind::Fetch),
             ("getInfo", _) => Some(StructuredKind::GetInfo),
             _ => None,
         };
-        self.expect.map(StructuredKind::from).or_else(|| if of_the_job { of_variables() } else { None })
+        self.expect
+            .map(StructuredKind::from)
+            .or_else(|| if of_the_job { of_variables() } else { None })
     }
 
     /// The files that are declared, inputs and outputs.
@@ -251,11 +296,15 @@ impl ExecArguments {
 
 /// How long to deliver when the arguments could not be read.
 pub(crate) fn delivery_timeout(environment: &[(OsString, OsString)]) -> Duration {
-    let given = environment.iter().find(|(key, _)| key == "PVN_DELIVERY_TIMEOUT").and_then(|(_, value)| value.to_str());
+    let given = environment
+        .iter()
+        .find(|(key, _)| key == "PVN_DELIVERY_TIMEOUT")
+        .and_then(|(_, value)| value.to_str());
     given.and_then(|given| positive(given).ok()).unwrap_or(DELIVER_FOR)
 }
 
-/// The value after `--job` in raw arguments that clap refused: a usage error of a local job is reported too.
+/// The value after `--job` in raw arguments that clap refused: a usage error of a local job is
+/// reported too.
 pub(crate) fn job_of(arguments: &[OsString]) -> Option<PathBuf> {
     let at = arguments
         .iter()

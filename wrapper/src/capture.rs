@@ -1,5 +1,5 @@
-//! One stream of the child: read from its pipe, secrets hidden, passed through, kept. Called by `supervise`, which waits
-//! for the descriptors; the buffer is shared by both streams.
+//! One stream of the child: read from its pipe, secrets hidden, passed through, kept. Called by
+//! `supervise`, which waits for the descriptors; the buffer is shared by both streams.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
@@ -13,8 +13,9 @@ use crate::tee::{self, Tee};
 
 /// A read of this much says that the pipe was full: time for a larger one.
 const PIPE_BYTES: usize = 64 << 10;
-/// What a busy pipe is enlarged to: the largest size for an unprivileged user (`/proc/sys/fs/pipe-max-size`). Only busy
-/// ones, since all pipes of a user together have a limit too (`pipe-user-pages-soft`).
+/// What a busy pipe is enlarged to: the largest size for an unprivileged user
+/// (`/proc/sys/fs/pipe-max-size`). Only busy ones, since all pipes of a user together have a limit
+/// too (`pipe-user-pages-soft`).
 const BUSY_PIPE_BYTES: usize = 1 << 20;
 
 /// One stream, from pipe to store.
@@ -30,7 +31,13 @@ pub(crate) struct Capture {
 
 impl Capture {
     /// What comes out of `pipe` is this stream; a document, if the command is to print one there.
-    pub(crate) fn new(pipe: OwnedFd, stream: Stream, is_document: bool, home: Option<&Home>, cap: u64) -> Self {
+    pub(crate) fn new(
+        pipe: OwnedFd,
+        stream: Stream,
+        is_document: bool,
+        home: Option<&Home>,
+        cap: u64,
+    ) -> Self {
         Self {
             pipe: Some(pipe),
             enlarged: false,
@@ -62,8 +69,14 @@ impl Capture {
         self.store.next().into_iter().chain(self.tee.next()).min()
     }
 
-    /// Reads once, and says how much. The pipe never blocks. The buffer may be another one afterwards.
-    pub(crate) fn read(&mut self, buffer: &mut Vec<u8>, secrets: Option<&Secrets>, now: Instant) -> usize {
+    /// Reads once, and says how much. The pipe never blocks. The buffer may be another one
+    /// afterwards.
+    pub(crate) fn read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        secrets: Option<&Secrets>,
+        now: Instant,
+    ) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
         match rustix::io::read(pipe, buffer.as_mut_slice()) {
             Ok(0) => self.end(secrets, now),

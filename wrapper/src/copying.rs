@@ -1,5 +1,6 @@
-//! Copies a declared output to where it is kept, in flat memory, and says what was written: the digest is that of the bytes that
-//! are handed over, whatever happens to the file meanwhile. Called by `outputs`, `job` and `deliver::spool`.
+//! Copies a declared output to where it is kept, in flat memory, and says what was written: the
+//! digest is that of the bytes that are handed over, whatever happens to the file meanwhile. Called
+//! by `outputs`, `job` and `deliver::spool`.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,7 +11,8 @@ use rustix::fs::MemfdFlags;
 use schema::id::BlobId;
 use schema::mask::{Masker, Secrets};
 
-/// Largest output file, 4 GiB: a plan or an explanation has some megabytes, and what is stored for thirty days needs a limit.
+/// Largest output file, 4 GiB: a plan or an explanation has some megabytes, and what is stored for
+/// thirty days needs a limit.
 pub(crate) const FILE_LIMIT_BYTES: u64 = 4 << 30;
 
 /// Longest text that is masked into memory where there is no disk, bytes: more than people read.
@@ -74,7 +76,9 @@ pub(crate) fn in_memory(from: impl Read) -> io::Result<(PathBuf, BlobId)> {
     let mut file = File::from(rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)?);
     let blob = copy(from.take(MEMORY_LIMIT_BYTES + 1), &mut file)?;
     if file.metadata()?.len() > MEMORY_LIMIT_BYTES {
-        return Err(io::Error::other(format!("it has more than {MEMORY_LIMIT_BYTES} bytes, and there is no disk to mask it on")));
+        return Err(io::Error::other(format!(
+            "it has more than {MEMORY_LIMIT_BYTES} bytes, and there is no disk to mask it on"
+        )));
     }
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     std::mem::forget(file);

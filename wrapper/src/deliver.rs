@@ -1,5 +1,5 @@
-//! Hands a run over to its scheduler over HTTP: streams while it runs, then what is left, the files and the report. Called by
-//! `main`; [`schema::wire`] has the words, docs/api.md the protocol.
+//! Hands a run over to its scheduler over HTTP: streams while it runs, then what is left, the files
+//! and the report. Called by `main`; [`schema::wire`] has the words, docs/api.md the protocol.
 //!
 //! ```text
 //! main thread     Spool::make ─ start the command ─ start ─ supervise ────────────── finish: wait ─ exit
@@ -8,9 +8,9 @@
 //! heart thread                                           └ POST heartbeat, every 5 s
 //! ```
 //!
-//! What always holds: no socket, certificate or thread is touched before the command runs (inputs over HTTP excepted, by
-//! need); the threads never hold anything that the reader of the pipes waits for; the wrapper ends when the time for
-//! delivering is over, whatever the threads do.
+//! What always holds: no socket, certificate or thread is touched before the command runs (inputs
+//! over HTTP excepted, by need); the threads never hold anything that the reader of the pipes waits
+//! for; the wrapper ends when the time for delivering is over, whatever the threads do.
 
 pub(crate) mod backoff;
 pub(crate) mod client;
@@ -37,11 +37,12 @@ use crate::thread_result::ThreadResult;
 /// Stack of a thread of ours: a TLS handshake needs a quarter of it.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
 
-/// How long delivering goes on after somebody asked us to stop: what is left of a Pod's usual 30 s goes by here, and whoever
-/// waits at a terminal does not wait for the whole of `--deliver-for`.
+/// How long delivering goes on after somebody asked us to stop: what is left of a Pod's usual 30 s
+/// goes by here, and whoever waits at a terminal does not wait for the whole of `--deliver-for`.
 const STOPPED_FOR: Duration = Duration::from_secs(25);
 
-/// After this long without success what is in the spool is synced to the disk: before, it is likely to be removed at once.
+/// After this long without success what is in the spool is synced to the disk: before, it is likely
+/// to be removed at once.
 const SYNC_AFTER: Duration = Duration::from_millis(200);
 
 /// How long the courier may take to notice that its time is over before it is left behind.
@@ -76,7 +77,13 @@ impl<'a> DeliveryWait<'a> {
 impl DeliveryThreads {
     /// Nothing is done yet.
     pub(crate) fn new(target: DeliveryTarget) -> Self {
-        Self { target, live: Arc::default(), done: ThreadResult::new(), started: false, resumed: false }
+        Self {
+            target,
+            live: Arc::default(),
+            done: ThreadResult::new(),
+            started: false,
+            resumed: false,
+        }
     }
 
     /// Of a run of which another process may have delivered a part.
@@ -89,7 +96,8 @@ impl DeliveryThreads {
         let live = Arc::clone(live);
         let stop = move || {
             if live.cancel() {
-                // To ourselves: it is taken in like any other TERM, by the only one who signals the command.
+                // To ourselves: it is taken in like any other TERM, by the only one who signals the
+                // command.
                 let _ = kill_process(getpid(), Signal::TERM);
             }
         };
@@ -116,15 +124,27 @@ impl DeliveryThreads {
 
     fn start_with(&mut self, carry: impl FnOnce() -> DeliveryOutcome + Send + 'static) {
         let done = Arc::clone(&self.done);
-        let courier = move || done.of(carry, || DeliveryOutcome::GaveUp("a fault of the wrapper's own ended the delivery".to_owned()));
+        let courier = move || {
+            done.of(carry, || {
+                DeliveryOutcome::GaveUp(
+                    "a fault of the wrapper's own ended the delivery".to_owned(),
+                )
+            })
+        };
         // It ends with the process; nothing waits for it.
-        self.started = std::thread::Builder::new().name("courier".to_owned()).stack_size(STACK_BYTES).spawn(courier).is_ok();
+        self.started = std::thread::Builder::new()
+            .name("courier".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(courier)
+            .is_ok();
     }
 
-    /// The command has ended: for so long delivering is tried. Says of which streams the scheduler may have some.
+    /// The command has ended: for so long delivering is tried. Says of which streams the scheduler
+    /// may have some.
     pub(crate) fn ended(&self, deliver_for: Duration) -> [bool; 2] {
         let now = Instant::now();
-        self.live.end(now.checked_add(deliver_for).unwrap_or(now + Duration::from_secs(365 * 24 * 3600)))
+        self.live
+            .end(now.checked_add(deliver_for).unwrap_or(now + Duration::from_secs(365 * 24 * 3600)))
     }
 
     /// Delivers what is left, and waits for it.
@@ -160,10 +180,17 @@ impl DeliveryThreads {
                     (patience.last_words)();
                 }
                 let was_heard = self.live.heard_at().is_some_and(|heard| heard >= began);
-                let why = if was_heard { "it takes longer than `--deliver-for`" } else { "the scheduler does not answer" };
-                return DeliveryOutcome::GaveUp(self.live.failing().unwrap_or_else(|| why.to_owned()));
+                let why = if was_heard {
+                    "it takes longer than `--deliver-for`"
+                } else {
+                    "the scheduler does not answer"
+                };
+                return DeliveryOutcome::GaveUp(
+                    self.live.failing().unwrap_or_else(|| why.to_owned()),
+                );
             }
-            let speak_at = self.live.heard_at().map_or(began, |heard| heard.max(began)) + line_after;
+            let speak_at =
+                self.live.heard_at().map_or(began, |heard| heard.max(began)) + line_after;
             if !spoken && now >= speak_at {
                 (patience.last_words)();
                 self.live.fall_silent();
@@ -174,8 +201,17 @@ impl DeliveryThreads {
                 let _ = patience.spool.map(Spool::sync);
                 synced = true;
             }
-            let next = [(!synced).then_some(began + SYNC_AFTER), (!spoken).then_some(speak_at), Some(deadline + SLACK)];
-            let until = next.into_iter().flatten().min().unwrap_or(deadline).max(now + Duration::from_millis(1));
+            let next = [
+                (!synced).then_some(began + SYNC_AFTER),
+                (!spoken).then_some(speak_at),
+                Some(deadline + SLACK),
+            ];
+            let until = next
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(deadline)
+                .max(now + Duration::from_millis(1));
             if self.done.sleep(signals.as_ref(), until.saturating_duration_since(Instant::now())) {
                 if !spoken {
                     (patience.last_words)();
@@ -198,7 +234,9 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_courier_is_a_delivery_that_gave_up_and_the_report_leaves_by_the_line() {
-        let target = DeliveryTarget::of("http://127.0.0.1:1", "job-1", &[("PVN_TOKEN".into(), "t".into())]).unwrap();
+        let target =
+            DeliveryTarget::of("http://127.0.0.1:1", "job-1", &[("PVN_TOKEN".into(), "t".into())])
+                .unwrap();
         let mut delivery = DeliveryThreads::new(target);
         delivery.start_with(|| panic!("as a fault of our own would"));
         delivery.ended(Duration::from_secs(3600));
@@ -207,7 +245,10 @@ mod tests {
         let spoken = Cell::new(0);
         let last_words = || spoken.set(spoken.get() + 1);
         let outcome = delivery.finish(last, &DeliveryWait::of_a_run(None, &last_words));
-        assert!(matches!(&outcome, DeliveryOutcome::GaveUp(why) if why.contains("fault")), "{outcome:?}");
+        assert!(
+            matches!(&outcome, DeliveryOutcome::GaveUp(why) if why.contains("fault")),
+            "{outcome:?}"
+        );
         assert_eq!(spoken.get(), 1);
     }
 }

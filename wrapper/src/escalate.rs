@@ -1,5 +1,5 @@
-//! Asking and killing, as pure arithmetic: signals and deadlines so far, now -> what to send. Called by `supervise`, which
-//! sends it and sleeps until [`Escalation::next`].
+//! Asking and killing, as pure arithmetic: signals and deadlines so far, now -> what to send.
+//! Called by `supervise`, which sends it and sleeps until [`Escalation::next`].
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,9 @@ use crate::signals::Number;
 /// Time between two KILLs to what does not go away: it may be forking.
 const KILL_AGAIN: Duration = Duration::from_millis(100);
 
-/// The same signal again within this time is the same request: `timeout` sends it to its child and then to its process group, which
-/// has the child in it. Whoever means a second one takes longer, or sends another signal.
+/// The same signal again within this time is the same request: `timeout` sends it to its child and
+/// then to its process group, which has the child in it. Whoever means a second one takes longer,
+/// or sends another signal.
 const SAME_REQUEST: Duration = Duration::from_millis(5);
 
 /// What to send.
@@ -34,8 +35,8 @@ pub(crate) struct Escalation {
     kill_at: Option<Instant>,
     /// Whether KILL was sent already.
     killed: bool,
-    /// Whether it was the scheduler that asked first: its request and the TERM that the kubelet sends for the same reason
-    /// are one.
+    /// Whether it was the scheduler that asked first: its request and the TERM that the kubelet
+    /// sends for the same reason are one.
     cancelled: bool,
     /// The signal by which somebody asked last, and when.
     requested: Option<(Number, Instant)>,
@@ -49,7 +50,13 @@ pub(crate) struct Escalation {
 
 impl Escalation {
     /// A run that starts `now`.
-    pub(crate) fn new(stop_signal: Number, kill_after: Duration, timeout: Option<Duration>, idle: Option<Duration>, now: Instant) -> Self {
+    pub(crate) fn new(
+        stop_signal: Number,
+        kill_after: Duration,
+        timeout: Option<Duration>,
+        idle: Option<Duration>,
+        now: Instant,
+    ) -> Self {
         Self {
             stop_signal,
             kill_after,
@@ -80,7 +87,8 @@ impl Escalation {
         Some(Send::Ask(self.stop_signal))
     }
 
-    /// It waits for a terminal that it can never have. `None` when somebody asked it to stop already.
+    /// It waits for a terminal that it can never have. `None` when somebody asked it to stop
+    /// already.
     pub(crate) fn hang_up(&mut self, now: Instant) -> Option<Send> {
         if self.asked() {
             return None;
@@ -196,7 +204,11 @@ mod tests {
         assert_eq!(run.signal(INT, soon), Some(Send::Kill), "another signal is another request");
         let (mut run, now) = super::tests::run(None, None);
         run.signal(TERM, now);
-        assert_eq!(run.signal(TERM, now + SAME_REQUEST), Some(Send::Kill), "and so is one that takes its time");
+        assert_eq!(
+            run.signal(TERM, now + SAME_REQUEST),
+            Some(Send::Kill),
+            "and so is one that takes its time"
+        );
     }
 
     #[test]

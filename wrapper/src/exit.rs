@@ -8,14 +8,15 @@ pub(crate) const OURS: u8 = 125;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// The command, or the interpreter of a script, was not found.
 pub(crate) const NOT_FOUND: u8 = 127;
-/// The command was fine but what it left is not: its structured output, or a declared file that is missing. Source:
-/// `EX_DATAERR` of sysexits.h.
+/// The command was fine but what it left is not: its structured output, or a declared file that is
+/// missing. Source: `EX_DATAERR` of sysexits.h.
 pub(crate) const BAD_OUTPUT: u8 = 65;
 
 /// What a fetch means by this code: there is work to do.
 pub(crate) const WORK: i32 = 2;
 
-/// The code that says what the child's did: its own, or 128 and the number of the signal that ended it.
+/// The code that says what the child's did: its own, or 128 and the number of the signal that ended
+/// it.
 pub(crate) fn of_child(status: WaitStatus) -> u8 {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => (code & 0xff) as u8,

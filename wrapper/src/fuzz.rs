@@ -1,9 +1,11 @@
-//! Hostile bytes for whatever of the wrapper reads bytes of others. Each target takes any bytes and must neither panic nor break
-//! its rule. It gets every file of `wrapper/corpus/TARGET/`, which are cases worth keeping, and then a bounded number of
-//! mutations of them, the same ones in every run. `PVN_FUZZ_ROUNDS=1000000 cargo test -p pvn-wrapper fuzz` looks for longer.
+//! Hostile bytes for whatever of the wrapper reads bytes of others. Each target takes any bytes and
+//! must neither panic nor break its rule. It gets every file of `wrapper/corpus/TARGET/`, which are
+//! cases worth keeping, and then a bounded number of mutations of them, the same ones in every run.
+//! `PVN_FUZZ_ROUNDS=1000000 cargo test -p pvn-wrapper fuzz` looks for longer.
 //!
-//! This needs no nightly compiler, so the check script can run it. `wrapper/fuzz` gives the same targets to libFuzzer, which
-//! sees what a case reaches; what that finds goes into the corpus and is tried here from then on.
+//! This needs no nightly compiler, so the check script can run it. `wrapper/fuzz` gives the same
+//! targets to libFuzzer, which sees what a case reaches; what that finds goes into the corpus and
+//! is tried here from then on.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +19,8 @@ const LONGEST_BYTES: usize = 4096;
 
 /// What mutations put in: beginnings, ends and limits of what the targets read.
 const WORDS: &[&[u8]] = &[
-    b"{", b"}", b"[", b"]", b"\"", b"\\u0000", b",", b":", b"null", b"1e400", b"=", b"fetch:", b"sha256:", b"..", b"/", b"\0", b"\xff",
-    b"\x80", b"\n", b"***",
+    b"{", b"}", b"[", b"]", b"\"", b"\\u0000", b",", b":", b"null", b"1e400", b"=", b"fetch:",
+    b"sha256:", b"..", b"/", b"\0", b"\xff", b"\x80", b"\n", b"***",
 ];
 
 /// Numbers that look random and are the same in every run (xorshift64*, Vigna 2016).
@@ -56,7 +58,8 @@ impl RandomNumbers {
 /// Gives the target its corpus, and mutations of it.
 fn check(name: &str, target: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let corpus: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(!corpus.is_empty(), "nothing in {}", directory.display());

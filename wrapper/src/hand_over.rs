@@ -1,5 +1,6 @@
-//! Where a run's output and report go: to nobody (a dry run), into the spool directory of a local job, or to a scheduler over
-//! HTTP. Called by `main` and `run`; all differences between the three are here.
+//! Where a run's output and report go: to nobody (a dry run), into the spool directory of a local
+//! job, or to a scheduler over HTTP. Called by `main` and `run`; all differences between the three
+//! are here.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -29,11 +30,12 @@ use crate::{inputs, last_words, report};
 /// Name of the directory of locks.
 const LOCKS: &str = "pvn-locks";
 
-/// How long before its place ends it a wrapper gives up delivering: for the report in the log, a slow disk, and clocks that differ a
-/// little.
+/// How long before its place ends it a wrapper gives up delivering: for the report in the log, a
+/// slow disk, and clocks that differ a little.
 const ENDS_BEFORE: Duration = Duration::from_secs(10);
 
-/// The shortest time in which delivering is tried all the same, as for one whose clock is far ahead.
+/// The shortest time in which delivering is tried all the same, as for one whose clock is far
+/// ahead.
 const LEAST_TIME: Duration = Duration::from_secs(5);
 
 /// Who gets what a run leaves.
@@ -64,7 +66,8 @@ pub(crate) struct Ended {
     /// What the wrapper ends with.
     pub(crate) code: u8,
     pub(crate) streams: [KeptStream; 2],
-    /// Whether what was shown of a stream ends within a line. The two may be one log, so either counts.
+    /// Whether what was shown of a stream ends within a line. The two may be one log, so either
+    /// counts.
     pub(crate) is_within_a_line: bool,
     /// Declared outputs for the scheduler, and where they are.
     pub(crate) to_send: Vec<(String, std::path::PathBuf)>,
@@ -74,13 +77,24 @@ impl Ended {
     /// Nothing ran.
     pub(crate) fn refused(began: &Began, refusal: &SpawnRefusal) -> Self {
         let streams = [KeptStream::nothing(), KeptStream::nothing()];
-        Self { report: began.refused(refusal), code: refusal.code, streams, is_within_a_line: false, to_send: Vec::new() }
+        Self {
+            report: began.refused(refusal),
+            code: refusal.code,
+            streams,
+            is_within_a_line: false,
+            to_send: Vec::new(),
+        }
     }
 }
 
 impl ReportSink {
     /// What flags and environment say. Warns when they say half.
-    pub(crate) fn of(options: &ExecArguments, job: Option<JobSlot>, environment: &Environment, began: &Began) -> Self {
+    pub(crate) fn of(
+        options: &ExecArguments,
+        job: Option<JobSlot>,
+        environment: &Environment,
+        began: &Began,
+    ) -> Self {
         if let Some(job) = job {
             return Self::Job(job);
         }
@@ -95,12 +109,19 @@ impl ReportSink {
         let Some(target) = target else {
             return Self::dry(options.spool.as_deref(), part_of, environment);
         };
-        let directory = options.spool.clone().map_or_else(|| default_directory(environment, &target), LazyDirectory::At);
+        let directory = options
+            .spool
+            .clone()
+            .map_or_else(|| default_directory(environment, &target), LazyDirectory::At);
         Self::http((target, options.deliver_for), environment, directory, options.max_output, began)
     }
 
     /// The same for arguments that make no sense.
-    pub(crate) fn of_usage_error(raw: &[OsString], environment: &Environment, began: Began) -> Self {
+    pub(crate) fn of_usage_error(
+        raw: &[OsString],
+        environment: &Environment,
+        began: Began,
+    ) -> Self {
         if let Some(directory) = args::job_of(raw)
             && let Ok(job) = JobSlot::claim(&directory, began.timestamp())
         {
@@ -110,7 +131,13 @@ impl ReportSink {
             Ok(Some(target)) => {
                 let directory = default_directory(environment, &target);
                 let deliver_for = args::delivery_timeout(environment);
-                Self::http((target, deliver_for), environment, directory, args::MAX_OUTPUT_BYTES, &began)
+                Self::http(
+                    (target, deliver_for),
+                    environment,
+                    directory,
+                    args::MAX_OUTPUT_BYTES,
+                    &began,
+                )
             }
             _ => Self::dry(None, None, environment),
         }
@@ -123,25 +150,45 @@ impl ReportSink {
         max_output_bytes: u64,
         began: &Began,
     ) -> Self {
-        let ended_by_ms = variable(environment, ENDED_BY_VARIABLE).and_then(|text| text.to_str()?.parse().ok());
-        let about =
-            SpoolAddress { url: target.url.clone(), job: target.job.clone(), max_output_bytes, start_timestamp_ns: began.nanoseconds() };
-        Self::Http(Box::new(Http { delivery: DeliveryThreads::new(target), deliver_for, ended_by_ms, directory, about, spool: None }))
+        let ended_by_ms =
+            variable(environment, ENDED_BY_VARIABLE).and_then(|text| text.to_str()?.parse().ok());
+        let about = SpoolAddress {
+            url: target.url.clone(),
+            job: target.job.clone(),
+            max_output_bytes,
+            start_timestamp_ns: began.nanoseconds(),
+        };
+        Self::Http(Box::new(Http {
+            delivery: DeliveryThreads::new(target),
+            deliver_for,
+            ended_by_ms,
+            directory,
+            about,
+            spool: None,
+        }))
     }
 
     fn dry(spool: Option<&Path>, part_of: Option<PathBuf>, environment: &Environment) -> Self {
         let home = match (spool, &part_of) {
-            // A wrapper around us may use the directory that the environment names for both, and an earlier one may have left there
-            // what it could not deliver.
+            // A wrapper around us may use the directory that the environment names for both, and an
+            // earlier one may have left there what it could not deliver.
             (Some(spool), _) if Spool::is_free(spool) => LazyDirectory::At(spool.to_owned()),
             (_, Some(job)) => LazyDirectory::Own(job.clone()),
-            (_, None) => LazyDirectory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: None },
+            (_, None) => LazyDirectory::Temporary {
+                under: variable(environment, "TMPDIR").map(OsStr::to_owned),
+                name: None,
+            },
         };
         Self::Dry { home, part_of }
     }
 
     /// Puts the inputs in place, within so long if it is given.
-    pub(crate) fn place(&self, wanted: &[DeclaredInput], environment: &Environment, most: Option<Duration>) -> Result<(), SpawnRefusal> {
+    pub(crate) fn place(
+        &self,
+        wanted: &[DeclaredInput],
+        environment: &Environment,
+        most: Option<Duration>,
+    ) -> Result<(), SpawnRefusal> {
         match self {
             Self::Dry { part_of, .. } => inputs::place(wanted, part_of.as_deref(), environment),
             Self::Job(job) => inputs::place(wanted, Some(job.directory()), environment),
@@ -158,7 +205,8 @@ impl ReportSink {
             match http.make_spool() {
                 Ok(spool) => http.spool = Some(spool),
                 Err(error) => say(&format!(
-                    "no spool in {}: {error}; output waits for its delivery in memory, which keeps the ends of long streams only",
+                    "no spool in {}: {error}; output waits for its delivery in memory, which \
+                     keeps the ends of long streams only",
                     http.directory.usual().display()
                 )),
             }
@@ -169,16 +217,26 @@ impl ReportSink {
     pub(crate) fn home(&self) -> Home {
         let live_after = Some(Duration::from_millis(spool::LIVE_AFTER_MS));
         match self {
-            Self::Dry { home, .. } => Home { directory: Some(home.clone()), live_after: None, live: None },
-            Self::Job(job) => Home { directory: Some(LazyDirectory::At(job.directory().to_owned())), live_after, live: None },
+            Self::Dry { home, .. } => {
+                Home { directory: Some(home.clone()), live_after: None, live: None }
+            }
+            Self::Job(job) => Home {
+                directory: Some(LazyDirectory::At(job.directory().to_owned())),
+                live_after,
+                live: None,
+            },
             Self::Http(http) => {
-                let directory = http.spool.as_ref().map(|spool| LazyDirectory::At(spool.directory().to_owned()));
+                let directory = http
+                    .spool
+                    .as_ref()
+                    .map(|spool| LazyDirectory::At(spool.directory().to_owned()));
                 Home { directory, live_after, live: Some(http.delivery.live.clone()) }
             }
         }
     }
 
-    /// Where the order of the streams' pieces is written down: for the daemon, which shows them together.
+    /// Where the order of the streams' pieces is written down: for the daemon, which shows them
+    /// together.
     pub(crate) fn order(&self) -> Option<PathBuf> {
         match self {
             Self::Job(job) => Some(job.directory().to_owned()),
@@ -189,7 +247,9 @@ impl ReportSink {
     /// Where declared outputs go.
     pub(crate) fn outputs(&self) -> OutputReceiver<'_> {
         match self {
-            Self::Dry { part_of, .. } => part_of.as_deref().map_or(OutputReceiver::Nobody, OutputReceiver::Job),
+            Self::Dry { part_of, .. } => {
+                part_of.as_deref().map_or(OutputReceiver::Nobody, OutputReceiver::Job)
+            }
             Self::Job(job) => OutputReceiver::Job(job.directory()),
             Self::Http(http) => OutputReceiver::Scheduler(http.spool.as_ref()),
         }
@@ -200,18 +260,35 @@ impl ReportSink {
         !matches!(self, Self::Job(_) | Self::Dry { part_of: Some(_), .. })
     }
 
-    /// Writes the short form of a report, without secrets, into the termination log if that is ours.
+    /// Writes the short form of a report, without secrets, into the termination log if that is
+    /// ours.
     pub(crate) fn tell_kubelet(&self, report: &Report, environment: &Environment) {
         let signer = match self {
-            Self::Http(http) => http.delivery.target.tokens.current().ok().map(|token| (http.delivery.target.job.as_str(), token)),
+            Self::Http(http) => http
+                .delivery
+                .target
+                .tokens
+                .current()
+                .ok()
+                .map(|token| (http.delivery.target.job.as_str(), token)),
             Self::Dry { part_of: None, .. } => None,
             Self::Job(_) | Self::Dry { part_of: Some(_), .. } => return,
         };
-        last_words::termination_log(report, environment, signer.as_ref().map(|(job, token)| (*job, token.as_str())));
+        last_words::termination_log(
+            report,
+            environment,
+            signer.as_ref().map(|(job, token)| (*job, token.as_str())),
+        );
     }
 
     /// Hands everything over. Failing to do so never changes the code of a command that ran.
-    pub(crate) fn hand_over(self, ended: Ended, to: Option<&Path>, environment: &Environment, secrets: Option<&Secrets>) {
+    pub(crate) fn hand_over(
+        self,
+        ended: Ended,
+        to: Option<&Path>,
+        environment: &Environment,
+        secrets: Option<&Secrets>,
+    ) {
         let Ended { mut report, streams, is_within_a_line, to_send, .. } = ended;
         if let Some(secrets) = secrets {
             report.hide(secrets);
@@ -226,14 +303,20 @@ impl ReportSink {
         match self {
             Self::Job(mut job) => {
                 if let Err(error) = job.report(&report, &streams) {
-                    say(&format!("cannot write the report into {}: {error}", job.directory().display()));
+                    say(&format!(
+                        "cannot write the report into {}: {error}",
+                        job.directory().display()
+                    ));
                 }
             }
             Self::Dry { home: LazyDirectory::At(_), .. } => {}
             Self::Dry { home, .. } => {
-                // It is made for a large stream only. Nothing else is in it, and what cannot be removed has nobody else to
-                // remove it.
-                if streams.iter().any(|kept| matches!(kept.place, KeptBytes::File(_)) || kept.lost > 0) {
+                // It is made for a large stream only. Nothing else is in it, and what cannot be
+                // removed has nobody else to remove it.
+                if streams
+                    .iter()
+                    .any(|kept| matches!(kept.place, KeptBytes::File(_)) || kept.lost > 0)
+                {
                     let _ = home.path().and_then(std::fs::remove_dir_all);
                 }
             }
@@ -247,7 +330,9 @@ impl LockOwner for ReportSink {
         match self {
             Self::Job(job) => Some(job.directory().parent()?.join(LOCKS)),
             Self::Dry { part_of: Some(job), .. } => Some(job.parent()?.join(LOCKS)),
-            Self::Dry { part_of: None, .. } | Self::Http(_) => Some(temporary(variable(environment, "TMPDIR")).ok()?.join(LOCKS)),
+            Self::Dry { part_of: None, .. } | Self::Http(_) => {
+                Some(temporary(variable(environment, "TMPDIR")).ok()?.join(LOCKS))
+            }
         }
     }
 
@@ -271,30 +356,49 @@ impl Http {
         Spool::make(&self.directory.path()?, &self.about)
     }
 
-    fn hand_over(mut self, report: Report, streams: [KeptStream; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
+    fn hand_over(
+        mut self,
+        report: Report,
+        streams: [KeptStream; 2],
+        is_within_a_line: bool,
+        to_send: Vec<(String, PathBuf)>,
+    ) {
         let attempted = self.delivery.ended(time_to_deliver(self.deliver_for, self.ended_by_ms));
         let (job, tokens) = (self.delivery.target.job.clone(), self.delivery.target.tokens.clone());
         let last_words = || match tokens.current() {
-            Ok(token) => last_words::marked_line(&line::write(&job, &token, &report), is_within_a_line),
-            Err(why) => say(&format!("the report is not written into the log, where nobody could believe it: {why}")),
+            Ok(token) => {
+                last_words::marked_line(&line::write(&job, &token, &report), is_within_a_line)
+            }
+            Err(why) => say(&format!(
+                "the report is not written into the log, where nobody could believe it: {why}"
+            )),
         };
         let nowhere_else = streams.each_ref().map(KeptStream::is_in_memory);
-        let last = Last::new(report.clone(), streams.map(|kept| (LastBytes::of(kept.place), kept.kept)), attempted, to_send);
+        let last = Last::new(
+            report.clone(),
+            streams.map(|kept| (LastBytes::of(kept.place), kept.kept)),
+            attempted,
+            to_send,
+        );
         if self.spool.is_none() {
             // One that was refused before the start had none; now there may be something to keep.
             self.spool = self.make_spool().ok();
         }
-        let unkept = self.spool.as_mut().and_then(|spool| spool.report(&last.report, nowhere_else).err());
+        let unkept =
+            self.spool.as_mut().and_then(|spool| spool.report(&last.report, nowhere_else).err());
         if let Some(error) = &unkept {
             say(&format!("the report is not kept until it is delivered: {error}"));
         }
         let url = self.delivery.target.url.clone();
-        let outcome = self.delivery.finish(last, &DeliveryWait::of_a_run(self.spool.as_ref(), &last_words));
+        let outcome =
+            self.delivery.finish(last, &DeliveryWait::of_a_run(self.spool.as_ref(), &last_words));
         match (outcome, self.spool) {
             (DeliveryOutcome::Delivered, Some(spool)) => spool.remove(),
             (DeliveryOutcome::Delivered, None) => {}
             (DeliveryOutcome::Over(why), spool) => {
-                say(&format!("nothing more is delivered: the scheduler says that the job is over: {why}"));
+                say(&format!(
+                    "nothing more is delivered: the scheduler says that the job is over: {why}"
+                ));
                 if let Some(spool) = spool {
                     spool.remove();
                 }
@@ -304,13 +408,15 @@ impl Http {
                 let kept = match unkept {
                     None => format!("it is kept: `pvn-wrapper resume {at}` tries again"),
                     Some(error) => format!(
-                        "nor could it be kept: {error}. How the command ended only this log tells; `pvn-wrapper resume {at}` \
-                         delivers what there is of its output"
+                        "nor could it be kept: {error}. How the command ended only this log \
+                         tells; `pvn-wrapper resume {at}` delivers what there is of its output"
                     ),
                 };
                 say(&format!("the report was not delivered to {url}: {why}; {kept}"));
             }
-            (DeliveryOutcome::GaveUp(why), None) => say(&format!("the report was not delivered to {url}: {why}")),
+            (DeliveryOutcome::GaveUp(why), None) => {
+                say(&format!("the report was not delivered to {url}: {why}"))
+            }
         }
     }
 }
@@ -324,16 +430,25 @@ impl LastBytes {
     }
 }
 
-/// For how long delivering is tried from now on: so that this process ends by itself before its place ends it, which on a cluster takes
-/// the container's log away, with the report in it. Where the clocks differ the report leaves by the log too soon, or as it did.
+/// For how long delivering is tried from now on: so that this process ends by itself before its
+/// place ends it, which on a cluster takes the container's log away, with the report in it. Where
+/// the clocks differ the report leaves by the log too soon, or as it did.
 fn time_to_deliver(deliver_for: Duration, ended_by_ms: Option<i64>) -> Duration {
-    let now_ms = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
-    let left = |by: i64| Duration::from_millis(u64::try_from(by.saturating_sub(now_ms)).unwrap_or(0));
-    ended_by_ms.map_or(deliver_for, |by| deliver_for.min(left(by).saturating_sub(ENDS_BEFORE).max(LEAST_TIME)))
+    let now_ms = SystemTime::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+    let left =
+        |by: i64| Duration::from_millis(u64::try_from(by.saturating_sub(now_ms)).unwrap_or(0));
+    ended_by_ms.map_or(deliver_for, |by| {
+        deliver_for.min(left(by).saturating_sub(ENDS_BEFORE).max(LEAST_TIME))
+    })
 }
 
 fn default_directory(environment: &Environment, target: &DeliveryTarget) -> LazyDirectory {
-    LazyDirectory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: Some(target.job.clone()) }
+    LazyDirectory::Temporary {
+        under: variable(environment, "TMPDIR").map(OsStr::to_owned),
+        name: Some(target.job.clone()),
+    }
 }
 
 #[cfg(test)]
@@ -346,7 +461,10 @@ mod tests {
         let usual = Duration::from_secs(900);
         let check = |ended_by_ms: Option<i64>, least: u64, most: u64| {
             let time = time_to_deliver(usual, ended_by_ms);
-            assert!(time >= Duration::from_secs(least) && time <= Duration::from_secs(most), "{ended_by_ms:?}: {time:?}");
+            assert!(
+                time >= Duration::from_secs(least) && time <= Duration::from_secs(most),
+                "{ended_by_ms:?}: {time:?}"
+            );
         };
         check(None, 900, 900);
         check(Some(now_ms + 60_000), 45, 50);
@@ -355,6 +473,10 @@ mod tests {
         for past in [now_ms + 5_000, 0, i64::MIN] {
             check(Some(past), 5, 5);
         }
-        assert_eq!(time_to_deliver(Duration::from_secs(1), Some(0)), Duration::from_secs(1), "who wants less has less");
+        assert_eq!(
+            time_to_deliver(Duration::from_secs(1), Some(0)),
+            Duration::from_secs(1),
+            "who wants less has less"
+        );
     }
 }

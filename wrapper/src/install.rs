@@ -1,4 +1,5 @@
-//! `pvn-wrapper install DIR`: copies this program into a directory, for init containers. Called by `main`.
+//! `pvn-wrapper install DIR`: copies this program into a directory, for init containers. Called by
+//! `main`.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;

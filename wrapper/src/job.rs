@@ -1,5 +1,5 @@
-//! Our side of the spool directory of a local job; [`schema::spool`] has the protocol. Called by `main`: [`JobSlot::claim`] before
-//! anything is started, [`JobSlot::report`] when all is over.
+//! Our side of the spool directory of a local job; [`schema::spool`] has the protocol. Called by
+//! `main`: [`JobSlot::claim`] before anything is started, [`JobSlot::report`] when all is over.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -40,23 +40,36 @@ impl JobSlot {
     pub(crate) fn claim(directory: &Path, now: Timestamp) -> Result<Self, ClaimError> {
         let shown = || directory.display().to_string();
         let path = directory.join(spool::CLAIM);
-        let claim = File::options().write(true).create_new(true).mode(0o600).open(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => ClaimError::Taken(shown()),
-            _ => ClaimError::Io(shown(), error),
-        })?;
+        let claim = File::options().write(true).create_new(true).mode(0o600).open(&path).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::AlreadyExists => ClaimError::Taken(shown()),
+                _ => ClaimError::Io(shown(), error),
+            },
+        )?;
         let faulty = |error| ClaimError::Io(shown(), error);
-        // The lock comes before the text: a claim that can be read and is not locked is that of a dead wrapper.
-        rustix::fs::flock(&claim, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-            Errno::WOULDBLOCK => ClaimError::Taken(shown()),
-            _ => faulty(error.into()),
+        // The lock comes before the text: a claim that can be read and is not locked is that of a
+        // dead wrapper.
+        rustix::fs::flock(&claim, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+            match error {
+                Errno::WOULDBLOCK => ClaimError::Taken(shown()),
+                _ => faulty(error.into()),
+            }
         })?;
-        // A daemon may have locked it, said that nobody starts the job, and let go, all between our two calls.
+        // A daemon may have locked it, said that nobody starts the job, and let go, all between our
+        // two calls.
         if claim.metadata().map_err(faulty)?.len() > 0 {
             return Err(ClaimError::Taken(shown()));
         }
-        let text = serde_json::to_vec(&Claim::Wrapper { pid: rustix::process::getpid().as_raw_nonzero().get(), at: now });
+        let text = serde_json::to_vec(&Claim::Wrapper {
+            pid: rustix::process::getpid().as_raw_nonzero().get(),
+            at: now,
+        });
         (&claim).write_all(&text.expect("a claim is JSON")).map_err(faulty)?;
-        Ok(Self { directory: directory.to_owned(), room: ReportReserve::take(directory), _claim: claim })
+        Ok(Self {
+            directory: directory.to_owned(),
+            room: ReportReserve::take(directory),
+            _claim: claim,
+        })
     }
 
     /// Where its files are.
@@ -64,23 +77,32 @@ impl JobSlot {
         &self.directory
     }
 
-    /// Puts the report in place, whole or not at all. On a full disk it tries for as long as a report is delivered elsewhere: that we
-    /// live, and hold the claim, tells the daemon that the job is not over.
+    /// Puts the report in place, whole or not at all. On a full disk it tries for as long as a
+    /// report is delivered elsewhere: that we live, and hold the claim, tells the daemon that
+    /// the job is not over.
     pub(crate) fn report(&mut self, report: &Report, streams: &[KeptStream; 2]) -> io::Result<()> {
-        self.room.put(&self.directory, report, streams.each_ref().map(KeptStream::is_in_memory), DELIVER_FOR)
+        self.room.put(
+            &self.directory,
+            report,
+            streams.each_ref().map(KeptStream::is_in_memory),
+            DELIVER_FOR,
+        )
     }
 }
 
-/// Puts what `from` gives into the files of the job in `directory`, whole or not at all, and says what it was.
+/// Puts what `from` gives into the files of the job in `directory`, whole or not at all, and says
+/// what it was.
 pub(crate) fn hand_over(directory: &Path, name: &str, from: impl Read) -> io::Result<BlobId> {
     let files = directory.join(spool::FILES);
     match std::fs::DirBuilder::new().mode(0o700).create(&files) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // The dot keeps it from being taken for an output, whose names start otherwise; the pid from another wrapper's way.
+    // The dot keeps it from being taken for an output, whose names start otherwise; the pid from
+    // another wrapper's way.
     let temporary = files.join(format!(".{name}.{}", std::process::id()));
-    let make = || File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary);
+    let make =
+        || File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary);
     let placed = make().and_then(|mut file| {
         let blob = copying::copy(from, &mut file)?;
         file.sync_all()?;

@@ -1,5 +1,5 @@
-//! What is left to be delivered when the command has ended: the report, and where the rest is. Made by `deliver` and by
-//! `resume`, used up by `courier`.
+//! What is left to be delivered when the command has ended: the report, and where the rest is. Made
+//! by `deliver` and by `resume`, used up by `courier`.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,12 @@ pub(crate) enum LastBytes {
 
 impl Last {
     /// `report` as made for everybody; `attempted`: of which streams the scheduler may have some.
-    pub(crate) fn new(mut report: Report, places: [(LastBytes, u64); 2], attempted: [bool; 2], files: Vec<(String, PathBuf)>) -> Self {
+    pub(crate) fn new(
+        mut report: Report,
+        places: [(LastBytes, u64); 2],
+        attempted: [bool; 2],
+        files: Vec<(String, PathBuf)>,
+    ) -> Self {
         let inlines = [&mut report.stdout_inline, &mut report.stderr_inline];
         let mut inline = [false; 2];
         for ((text, attempted), inline) in inlines.into_iter().zip(attempted).zip(&mut inline) {
@@ -46,7 +51,12 @@ impl Last {
         }
         let [stdout, stderr] = places;
         let rest = |(place, length): (LastBytes, u64), inline| Rest { place, length, inline };
-        Self { report, streams: [rest(stdout, inline[0]), rest(stderr, inline[1])], all_files: files.clone(), files }
+        Self {
+            report,
+            streams: [rest(stdout, inline[0]), rest(stderr, inline[1])],
+            all_files: files.clone(),
+            files,
+        }
     }
 
     /// Whether a stream rides in the report.
@@ -54,7 +64,8 @@ impl Last {
         self.streams.iter().any(|rest| rest.inline)
     }
 
-    /// The scheduler wants this stream by itself: it rides in no report any more, and what rode is what is sent.
+    /// The scheduler wants this stream by itself: it rides in no report any more, and what rode is
+    /// what is sent.
     pub(crate) fn no_longer_inline(&mut self, stream: Stream) {
         let rest = &mut self.streams[stream as usize];
         rest.inline = false;

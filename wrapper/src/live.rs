@@ -1,9 +1,10 @@
-//! What the reader of the pipes and the courier share: how far each stream may be read, and where. Called by `store`, which
-//! tells what grew; by `courier`, which waits for it; by `deliver`, which tells the end.
+//! What the reader of the pipes and the courier share: how far each stream may be read, and where.
+//! Called by `store`, which tells what grew; by `courier`, which waits for it; by `deliver`, which
+//! tells the end.
 //!
-//! What always holds: the lock is held for a copy of at most one read, never for a file, a socket or a wait, so that a slow
-//! scheduler costs the command nothing; what is `ready` never changes any more, which is why beyond the cap's head nothing is
-//! told before the end.
+//! What always holds: the lock is held for a copy of at most one read, never for a file, a socket
+//! or a wait, so that a slow scheduler costs the command nothing; what is `ready` never changes any
+//! more, which is why beyond the cap's head nothing is told before the end.
 
 use std::fmt;
 use std::fs::File;
@@ -15,8 +16,8 @@ use schema::wire::PIECE_LIMIT_BYTES;
 
 use crate::last::Last;
 
-/// Shortest time between two pieces of a stream while the command runs, so that a command which logs line by line does not
-/// cost a request a line; below what a person watching notices.
+/// Shortest time between two pieces of a stream while the command runs, so that a command which
+/// logs line by line does not cost a request a line; below what a person watching notices.
 const BATCH: Duration = Duration::from_millis(100);
 
 /// What both sides see.
@@ -92,7 +93,11 @@ impl Live {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sleep<'a>(&self, mut state: MutexGuard<'a, LiveState>, until: Option<Instant>) -> MutexGuard<'a, LiveState> {
+    fn sleep<'a>(
+        &self,
+        mut state: MutexGuard<'a, LiveState>,
+        until: Option<Instant>,
+    ) -> MutexGuard<'a, LiveState> {
         state.sleepers += 1;
         let mut state = match until {
             Some(until) => {
@@ -196,16 +201,18 @@ impl Live {
         is_wanted(&state)
     }
 
-    /// What is to be known of the run lies where it is looked for by whoever hears nothing any more. Where signs of life get through
-    /// and a report does not, as behind a gateway that takes one method and not the other, they would say that all is well.
+    /// What is to be known of the run lies where it is looked for by whoever hears nothing any
+    /// more. Where signs of life get through and a report does not, as behind a gateway that
+    /// takes one method and not the other, they would say that all is well.
     pub(crate) fn fall_silent(&self) {
         let mut state = self.lock();
         state.silent = true;
         self.wake(&state);
     }
 
-    /// Waits before another try, at most until delivering is no longer tried; `cut_short`: not beyond the end of the
-    /// command, after which people wait. False when there is no other try.
+    /// Waits before another try, at most until delivering is no longer tried; `cut_short`: not
+    /// beyond the end of the command, after which people wait. False when there is no other
+    /// try.
     pub(crate) fn back_off(&self, wait: Duration, cut_short: bool, why: &str) -> bool {
         let until = Instant::now() + wait;
         let mut state = self.lock();
@@ -271,7 +278,8 @@ impl Live {
         self.lock().over.clone()
     }
 
-    /// The command has ended; until `deadline` delivering is tried. Says of which streams the scheduler may have some.
+    /// The command has ended; until `deadline` delivering is tried. Says of which streams the
+    /// scheduler may have some.
     pub(crate) fn end(&self, deadline: Instant) -> [bool; 2] {
         let mut state = self.lock();
         state.deadline = Some(deadline);
@@ -318,7 +326,9 @@ impl Growing {
             LiveSource::File(file) => PendingBytes::File(Arc::clone(file)),
             LiveSource::Memory(held) => {
                 let from = usize::try_from(offset).ok()?;
-                PendingBytes::Memory(held.get(from..from + usize::try_from(length).ok()?)?.to_owned())
+                PendingBytes::Memory(
+                    held.get(from..from + usize::try_from(length).ok()?)?.to_owned(),
+                )
             }
         };
         Some(StreamPiece { stream, offset, length, bytes })
@@ -337,7 +347,12 @@ mod tests {
 
     fn sent(next: NextAction) -> (Stream, u64, Vec<u8>) {
         match next {
-            NextAction::Send(StreamPiece { stream, offset, bytes: PendingBytes::Memory(bytes), .. }) => (stream, offset, bytes),
+            NextAction::Send(StreamPiece {
+                stream,
+                offset,
+                bytes: PendingBytes::Memory(bytes),
+                ..
+            }) => (stream, offset, bytes),
             _ => panic!("no piece of memory"),
         }
     }
@@ -368,7 +383,8 @@ mod tests {
     fn the_end_cuts_a_back_off_short_unless_the_scheduler_named_the_time() {
         let live = Arc::new(Live::default());
         let other = Arc::clone(&live);
-        let waiter = std::thread::spawn(move || other.back_off(Duration::from_secs(3600), true, "away"));
+        let waiter =
+            std::thread::spawn(move || other.back_off(Duration::from_secs(3600), true, "away"));
         while live.failing().is_none() {
             std::thread::yield_now();
         }

@@ -1,6 +1,7 @@
-//! Locks on declared files: two jobs that declare the same file exclude each other, so that none reads or writes what the other
-//! declared. Called by `run`, before inputs are put in place and until outputs are collected, and by `supervise` now and then
-//! meanwhile; a run that declares nothing asks the kernel for nothing of it.
+//! Locks on declared files: two jobs that declare the same file exclude each other, so that none
+//! reads or writes what the other declared. Called by `run`, before inputs are put in place and
+//! until outputs are collected, and by `supervise` now and then meanwhile; a run that declares
+//! nothing asks the kernel for nothing of it.
 //!
 //! ```text
 //! tf.plan                 declared
@@ -9,14 +10,17 @@
 //! ```
 //!
 //! What always holds:
-//! - **The lock is the kernel's.** It ends with its owner, whatever ends that; a file that is left is locked by the next one.
-//! - **A lock file is removed only by who has it locked**, and whoever locks one that has lost its name meanwhile tries again.
+//! - **The lock is the kernel's.** It ends with its owner, whatever ends that; a file that is left
+//!   is locked by the next one.
+//! - **A lock file is removed only by who has it locked**, and whoever locks one that has lost its
+//!   name meanwhile tries again.
 //! - **All are taken in one order**, so two wrappers never wait for each other.
-//! - **A command that removes the directory removes no lock of the place.** The one beside the file, which all know who share
-//!   nothing but the directory, is made again as soon as it can be.
+//! - **A command that removes the directory removes no lock of the place.** The one beside the
+//!   file, which all know who share nothing but the directory, is made again as soon as it can be.
 //! - **A wait says for whom**, obeys TERM, counts in the timeout and has an end.
-//! - **A wrapper within a job's command passes by the locks of the wrappers around it**, which wait for it, and by nobody else's:
-//!   it takes the lock within theirs (`.tf.plan.pvn-lock.1`, within that `.2`), which excludes others within the same command.
+//! - **A wrapper within a job's command passes by the locks of the wrappers around it**, which wait
+//!   for it, and by nobody else's: it takes the lock within theirs (`.tf.plan.pvn-lock.1`, within
+//!   that `.2`), which excludes others within the same command.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -42,19 +46,20 @@ use crate::store::is_at;
 mod files;
 mod holder;
 
-/// How long another job is waited for at most: then nothing is run, and another try makes sense. A fetch has ended by then, by
-/// its timeout; whoever waits keeps a place from others.
+/// How long another job is waited for at most: then nothing is run, and another try makes sense. A
+/// fetch has ended by then, by its timeout; whoever waits keeps a place from others.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// How long the wrapper of an apply waits: its gates were open when it was started, and may shut meanwhile. Not run it gives its
-/// turn back, and passes them again before the next try.
+/// How long the wrapper of an apply waits: its gates were open when it was started, and may shut
+/// meanwhile. Not run it gives its turn back, and passes them again before the next try.
 const PATIENCE_OF_AN_APPLY: Duration = Duration::from_secs(2);
 
-/// How often it is tried again: nobody tells when another process lets go of a lock without a thread that waits for it.
+/// How often it is tried again: nobody tells when another process lets go of a lock without a
+/// thread that waits for it.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// How often we look whether the command has removed a lock of ours: between that and the next look a wrapper that shares nothing
-/// but the directory with us would not be kept out.
+/// How often we look whether the command has removed a lock of ours: between that and the next look
+/// a wrapper that shares nothing but the directory with us would not be kept out.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Locks that are held.
@@ -91,10 +96,11 @@ enum Waited {
 
 /// Whoever takes the locks of a run: how its end is told decides where they are, and how it waits.
 pub(crate) trait LockOwner {
-    /// Where locks are that no command removes: in the spool of the daemon whose job it is, where all its jobs find it, else in
-    /// the directory for whatever is temporary.
+    /// Where locks are that no command removes: in the spool of the daemon whose job it is, where
+    /// all its jobs find it, else in the directory for whatever is temporary.
     fn lock_place(&self, environment: &Environment) -> Option<PathBuf>;
-    /// Whether this wrapper is the one that reports the job: not one by hand, nor one within the job's command.
+    /// Whether this wrapper is the one that reports the job: not one by hand, nor one within the
+    /// job's command.
     fn is_of_the_job(&self) -> bool;
     /// Just after the start, or when that has to wait.
     fn start(&mut self);
@@ -103,7 +109,8 @@ pub(crate) trait LockOwner {
 }
 
 impl Locks {
-    /// Takes the lock of each declared file. `began`: when the run did, from which its timeout counts.
+    /// Takes the lock of each declared file. `began`: when the run did, from which its timeout
+    /// counts.
     pub(crate) fn take(
         options: &ExecArguments,
         environment: &Environment,
@@ -114,18 +121,41 @@ impl Locks {
         let place = owner.lock_place(environment);
         let own = LockHolder::ourselves(environment, owner.is_of_the_job());
         let until = options.deadline().and_then(|most| began.checked_add(most));
-        let patience = if owner.is_of_the_job() && is_apply(environment) { PATIENCE_OF_AN_APPLY } else { PATIENCE };
-        let mut wait = LockWait { owner, own: &own, began: Instant::now(), patience, until, heard: None, said: false };
+        let patience = if owner.is_of_the_job() && is_apply(environment) {
+            PATIENCE_OF_AN_APPLY
+        } else {
+            PATIENCE
+        };
+        let mut wait = LockWait {
+            owner,
+            own: &own,
+            began: Instant::now(),
+            patience,
+            until,
+            heard: None,
+            said: false,
+        };
         loop {
             match Self::all(files::of(&declared, place.as_deref()), &mut wait)? {
-                Some(held) => return Ok(Self { held, own: Some(own), look_at: Instant::now().checked_add(LOOK_EVERY) }),
+                Some(held) => {
+                    return Ok(Self {
+                        held,
+                        own: Some(own),
+                        look_at: Instant::now().checked_add(LOOK_EVERY),
+                    });
+                }
                 // Whatever was taken is let go meanwhile.
-                None => wait.rest("another job", declared.first().copied().unwrap_or(Path::new("")))?,
+                None => {
+                    wait.rest("another job", declared.first().copied().unwrap_or(Path::new("")))?
+                }
             }
         }
     }
 
-    fn all(files: Vec<(LockFile, &Path)>, wait: &mut LockWait<'_>) -> Result<Option<Vec<PathLock>>, SpawnRefusal> {
+    fn all(
+        files: Vec<(LockFile, &Path)>,
+        wait: &mut LockWait<'_>,
+    ) -> Result<Option<Vec<PathLock>>, SpawnRefusal> {
         let mut held = Vec::with_capacity(files.len());
         for (file, declared) in files {
             match wait.until_locked(file, declared)? {
@@ -137,15 +167,17 @@ impl Locks {
         Ok(Some(held))
     }
 
-    /// What time it is on the file systems of declared files, by their devices, as far as they tell: the time that they give to a
-    /// lock file that is touched.
+    /// What time it is on the file systems of declared files, by their devices, as far as they
+    /// tell: the time that they give to a lock file that is touched.
     pub(crate) fn clocks(&self) -> Vec<(u64, (i64, i64))> {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let touched = Timestamps { last_access: now, last_modification: now };
         let beside = self.held.iter().filter(|held| held.at.is == LockPlace::Beside);
         let touched = beside.filter(|held| rustix::fs::futimens(&held.file, &touched).is_ok());
         let metadata = touched.filter_map(|held| held.file.metadata().ok());
-        metadata.map(|metadata| (metadata.dev(), (metadata.ctime(), metadata.ctime_nsec()))).collect()
+        metadata
+            .map(|metadata| (metadata.dev(), (metadata.ctime(), metadata.ctime_nsec())))
+            .collect()
     }
 
     /// When to call [`Self::look`].
@@ -170,8 +202,9 @@ impl Locks {
 
 impl Drop for PathLock {
     fn drop(&mut self) {
-        // While it is locked: whoever waits for it finds that it has lost its name. Another's, at the same path since the command
-        // removed ours, is left alone. In a directory where only its maker may remove it, it stays.
+        // While it is locked: whoever waits for it finds that it has lost its name. Another's, at
+        // the same path since the command removed ours, is left alone. In a directory where
+        // only its maker may remove it, it stays.
         if is_at(&self.file, &self.at.path) {
             let _ = std::fs::remove_file(&self.at.path);
         }
@@ -183,7 +216,9 @@ impl Drop for PathLock {
 }
 
 fn is_apply(environment: &Environment) -> bool {
-    environment.iter().any(|(key, value)| key == KIND_VARIABLE && value == schema::status::JobKind::Apply.as_str())
+    environment.iter().any(|(key, value)| {
+        key == KIND_VARIABLE && value == schema::status::JobKind::Apply.as_str()
+    })
 }
 
 /// A wait for others' locks.
@@ -210,11 +245,16 @@ impl LockWait<'_> {
                 LockAttempt::Impossible(error) => {
                     if file.is == LockPlace::Beside {
                         let shown = declared.display();
-                        say(&format!("{shown} is not locked ({error}): nothing keeps another job from using it at the same time"));
+                        say(&format!(
+                            "{shown} is not locked ({error}): nothing keeps another job from \
+                             using it at the same time"
+                        ));
                     }
                     return Ok(Waited::Without);
                 }
-                LockAttempt::Held(Some(holder)) if !self.owner.is_of_the_job() && holder.is_around(self.own) => {
+                LockAttempt::Held(Some(holder))
+                    if !self.owner.is_of_the_job() && holder.is_around(self.own) =>
+                {
                     at = at.within();
                     continue;
                 }
@@ -235,8 +275,10 @@ impl LockWait<'_> {
         if self.heard.is_none() {
             // Signs of life, and whether we are to stop, go on meanwhile.
             self.owner.start();
-            let signals = signals::descriptor()
-                .map_err(|error| SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(format!("cannot wait for signals: {error}")) })?;
+            let signals = signals::descriptor().map_err(|error| SpawnRefusal {
+                surroundings: true,
+                ..SpawnRefusal::ours(format!("cannot wait for signals: {error}"))
+            })?;
             self.heard = Some((signals, ThreadResult::new()));
         }
         let timed_out = self.until.is_some_and(|until| Instant::now() >= until);
@@ -247,7 +289,9 @@ impl LockWait<'_> {
         if let Some((signals, nobody)) = &self.heard
             && (nobody.sleep(Some(signals), EVERY) || self.owner.is_cancelled())
         {
-            return Err(SpawnRefusal::ours("asked to stop before the command was started".to_owned()));
+            return Err(SpawnRefusal::ours(
+                "asked to stop before the command was started".to_owned(),
+            ));
         }
         Ok(())
     }
@@ -258,9 +302,17 @@ fn lock(at: &LockFile, own: &LockHolder) -> LockAttempt {
     loop {
         let mut file = match at.open() {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !at.has_directory() => return LockAttempt::Gone,
-            // Its directory came back just then; or none can be made there, as below `/proc` and in one that has lost its name.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !std::mem::replace(&mut tried, true) => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !at.has_directory() => {
+                return LockAttempt::Gone;
+            }
+            // Its directory came back just then; or none can be made there, as below `/proc` and in
+            // one that has lost its name.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && !std::mem::replace(&mut tried, true) =>
+            {
+                continue;
+            }
             Err(error) => return LockAttempt::Impossible(error),
         };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -273,8 +325,12 @@ fn lock(at: &LockFile, own: &LockHolder) -> LockAttempt {
             continue;
         }
         // For people, and for wrappers within our command.
-        let told = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(own.line().as_bytes()));
-        // It would go on naming somebody else, whom ours would wait for; where it may not be removed either, that is so.
+        let told = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(own.line().as_bytes()));
+        // It would go on naming somebody else, whom ours would wait for; where it may not be
+        // removed either, that is so.
         if told.is_err() && std::fs::remove_file(&at.path).is_ok() {
             continue;
         }

@@ -1,8 +1,9 @@
-//! `pvn-wrapper`: runs a command the way pvn needs it run, and tells how it ended. The story of one run is [`exec`]:
-//! arguments, claim, inputs, start, supervise, outputs, report, exit.
+//! `pvn-wrapper`: runs a command the way pvn needs it run, and tells how it ended. The story of one
+//! run is [`exec`]: arguments, claim, inputs, start, supervise, outputs, report, exit.
 //!
-//! What always holds: signals are blocked before anything else is done, so none is lost; no thread and no socket, nor anything
-//! that only the end needs, but for room for the report, is touched before the command runs; a command that ran decides the exit code.
+//! What always holds: signals are blocked before anything else is done, so none is lost; no thread
+//! and no socket, nor anything that only the end needs, but for room for the report, is touched
+//! before the command runs; a command that ran decides the exit code.
 
 // `raw` has the real `main`; a test program needs that of its harness.
 #![cfg_attr(not(test), no_main)]
@@ -99,7 +100,12 @@ fn usage(error: &clap::Error, raw: &[OsString], began: Began) -> u8 {
     let environment: Environment = std::env::vars_os().collect();
     let (secrets, _) = secrets_of(&environment);
     let text = mask::hide(secrets, &error.to_string()).into_owned();
-    let _ = writer::within(&mut Writer::of(rustix::stdio::stderr()), text.as_bytes(), USAGE_PATIENCE, USAGE_PATIENCE);
+    let _ = writer::within(
+        &mut Writer::of(rustix::stdio::stderr()),
+        text.as_bytes(),
+        USAGE_PATIENCE,
+        USAGE_PATIENCE,
+    );
     if raw.get(1).is_some_and(|what| what == "exec") {
         let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         let refusal = SpawnRefusal::ours(format!("the wrapper's arguments are wrong: {why}"));
@@ -113,7 +119,12 @@ fn usage(error: &clap::Error, raw: &[OsString], began: Began) -> u8 {
 fn exec(options: &ExecArguments, inherited: &Inherited, began: Began) -> u8 {
     let environment: Environment = std::env::vars_os().collect();
     let (secrets, short) = secrets_of(&environment);
-    let job = match options.job.as_deref().map(|directory| JobSlot::claim(directory, began.timestamp())).transpose() {
+    let job = match options
+        .job
+        .as_deref()
+        .map(|directory| JobSlot::claim(directory, began.timestamp()))
+        .transpose()
+    {
         Ok(job) => job,
         Err(error) => {
             // Whoever has the claim reports.
@@ -122,7 +133,8 @@ fn exec(options: &ExecArguments, inherited: &Inherited, began: Began) -> u8 {
         }
     };
     if job.is_some() {
-        // Fails only for a group leader, who then has what it asks for: a terminal of nobody else's.
+        // Fails only for a group leader, who then has what it asks for: a terminal of nobody
+        // else's.
         let _ = rustix::process::setsid();
     }
     for key in short {
@@ -140,18 +152,25 @@ fn exec(options: &ExecArguments, inherited: &Inherited, began: Began) -> u8 {
     code
 }
 
-/// Nobody finds the job's token, or a value that is only to be masked, in our memory from now on: not in `/proc/PID/environ`, and other than root not by tracing us. The
-/// command runs as our user and must not speak for the job.
+/// Nobody finds the job's token, or a value that is only to be masked, in our memory from now on:
+/// not in `/proc/PID/environ`, and other than root not by tracing us. The command runs as our user
+/// and must not speak for the job.
 fn hide_token(environment: &Environment) {
-    let hidden: Vec<&str> = environment.iter().filter(|(key, _)| spawn::is_hidden(key)).filter_map(|(key, _)| key.to_str()).collect();
+    let hidden: Vec<&str> = environment
+        .iter()
+        .filter(|(key, _)| spawn::is_hidden(key))
+        .filter_map(|(key, _)| key.to_str())
+        .collect();
     if !hidden.is_empty() {
         raw::forget_variables(&hidden);
         // What is refused leaves it to the first.
-        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+        let _ =
+            rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     }
 }
 
-/// What is hidden in all that leaves us, our own messages too, for the rest of the program; and what is too short for it.
+/// What is hidden in all that leaves us, our own messages too, for the rest of the program; and
+/// what is too short for it.
 fn secrets_of(environment: &Environment) -> (Option<&'static Secrets>, Vec<String>) {
     let (secrets, short) = Secrets::of_environment(environment);
     let secrets: Option<&'static Secrets> = secrets.map(|secrets| &*Box::leak(Box::new(secrets)));

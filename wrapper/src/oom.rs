@@ -1,11 +1,13 @@
-//! Running out of memory: sees to it that the command goes before us, and finds out whether it was the kernel that killed it.
-//! Called by `supervise`, once the command has lived for a moment: one that is over sooner costs nothing of it.
+//! Running out of memory: sees to it that the command goes before us, and finds out whether it was
+//! the kernel that killed it. Called by `supervise`, once the command has lived for a moment: one
+//! that is over sooner costs nothing of it.
 
 use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-/// How much likelier than us the command is to be chosen, in thousandths of the memory: far more than we ever use.
+/// How much likelier than us the command is to be chosen, in thousandths of the memory: far more
+/// than we ever use.
 const RAISE: i32 = 100;
 
 /// The highest likelihood. Source: `OOM_SCORE_ADJ_MAX` of linux/oom.h.
@@ -19,10 +21,13 @@ pub(crate) struct OomCounter {
 }
 
 impl OomCounter {
-    /// The command lives: remember the count, and let it go first. Neither is always permitted, nor always there.
+    /// The command lives: remember the count, and let it go first. Neither is always permitted, nor
+    /// always there.
     pub(crate) fn begin(&mut self, root: Pid) {
         self.before = events();
-        let own = std::fs::read_to_string("/proc/self/oom_score_adj").ok().and_then(|text| text.trim().parse::<i32>().ok());
+        let own = std::fs::read_to_string("/proc/self/oom_score_adj")
+            .ok()
+            .and_then(|text| text.trim().parse::<i32>().ok());
         if let Some(own) = own {
             let score = (own + RAISE).min(MOST).to_string();
             let _ = std::fs::write(format!("/proc/{}/oom_score_adj", root.as_raw_nonzero()), score);
@@ -62,5 +67,11 @@ fn events() -> Option<(PathBuf, u64)> {
 
 /// `oom_kill` of either version's file.
 fn count(path: &Path) -> Option<u64> {
-    std::fs::read_to_string(path).ok()?.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+    std::fs::read_to_string(path)
+        .ok()?
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "))?
+        .trim()
+        .parse()
+        .ok()
 }

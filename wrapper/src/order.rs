@@ -1,5 +1,6 @@
-//! Writes down in which order pieces of the two streams were read, so that a combined view is right; [`schema::spool`] has
-//! the format. Called by `supervise` after each read. Bounded, and never in the way: what cannot be written is not known.
+//! Writes down in which order pieces of the two streams were read, so that a combined view is
+//! right; [`schema::spool`] has the format. Called by `supervise` after each read. Bounded, and
+//! never in the way: what cannot be written is not known.
 
 use std::fs::File;
 use std::io::Write;
@@ -37,7 +38,11 @@ enum OrderSink {
 impl OutputOrder {
     /// Into this directory, which is there when there is anything to tell.
     pub(crate) fn new(directory: Option<PathBuf>) -> Self {
-        Self { to: directory.map_or(OrderSink::Nobody, |directory| OrderSink::Path(directory.join(ORDER))), ..Self::default() }
+        Self {
+            to: directory
+                .map_or(OrderSink::Nobody, |directory| OrderSink::Path(directory.join(ORDER))),
+            ..Self::default()
+        }
     }
 
     /// The next bytes that were read are of this stream.
@@ -85,7 +90,8 @@ impl OutputOrder {
     fn write(&mut self) {
         self.write_at = None;
         if let OrderSink::Path(path) = &self.to {
-            let made = File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
+            let made =
+                File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
             self.to = made.map_or(OrderSink::Nobody, OrderSink::File);
         }
         let waiting = std::mem::take(&mut self.waiting);
@@ -112,13 +118,26 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut order = OutputOrder::new(Some(directory.path().to_owned()));
         let now = Instant::now();
-        for (stream, length) in [(Stream::Stdout, 3), (Stream::Stdout, 4), (Stream::Stderr, 0), (Stream::Stderr, 5), (Stream::Stdout, 1)] {
+        for (stream, length) in [
+            (Stream::Stdout, 3),
+            (Stream::Stdout, 4),
+            (Stream::Stderr, 0),
+            (Stream::Stderr, 5),
+            (Stream::Stdout, 1),
+        ] {
             order.add(stream, length, now);
         }
         order.tick(order.next().unwrap());
-        assert_eq!(written(&directory), [(Stream::Stdout, 7), (Stream::Stderr, 5)], "those who read along see what is certain");
+        assert_eq!(
+            written(&directory),
+            [(Stream::Stdout, 7), (Stream::Stderr, 5)],
+            "those who read along see what is certain"
+        );
         order.finish();
-        assert_eq!(written(&directory), [(Stream::Stdout, 7), (Stream::Stderr, 5), (Stream::Stdout, 1)]);
+        assert_eq!(
+            written(&directory),
+            [(Stream::Stdout, 7), (Stream::Stderr, 5), (Stream::Stdout, 1)]
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! The daemon's own command lines, read without clap. Called by `main` before it asks clap; whatever is not plain here is
-//! left to clap, which decides what everything means and says what is wrong.
+//! The daemon's own command lines, read without clap. Called by `main` before it asks clap;
+//! whatever is not plain here is left to clap, which decides what everything means and says what is
+//! wrong.
 //!
-//! Why: setting clap up and asking it costs a run of `true` about a seventh of its time (335,000 of 1,140,000 instructions in
-//! a debug build), and a scheduler starts thousands of jobs. A test holds the two readers against each other.
+//! Why: setting clap up and asking it costs a run of `true` about a seventh of its time (335,000 of
+//! 1,140,000 instructions in a debug build), and a scheduler starts thousands of jobs. A test holds
+//! the two readers against each other.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -11,7 +13,8 @@ use clap::ValueEnum;
 use schema::wire::KILL_AFTER_VARIABLE;
 
 use crate::args::{
-    DELIVER_FOR, DeclaredInput, DeclaredOutput, ExecArguments, ExitCodes, ExpectedDocument, MAX_OUTPUT_BYTES, SignalScope, positive,
+    DELIVER_FOR, DeclaredInput, DeclaredOutput, ExecArguments, ExitCodes, ExpectedDocument,
+    MAX_OUTPUT_BYTES, SignalScope, positive,
 };
 
 /// Variables that clap reads for flags that are absent.
@@ -22,7 +25,12 @@ pub(crate) fn exec(arguments: &[OsString]) -> Option<ExecArguments> {
     let [_, exec, rest @ ..] = arguments else { return None };
     let at = rest.iter().position(|argument| argument == "--")?;
     let (flags, command) = (&rest[..at], &rest[at + 1..]);
-    if exec != "exec" || command.is_empty() || VARIABLES.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
+    if exec != "exec"
+        || command.is_empty()
+        || VARIABLES
+            .iter()
+            .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    {
         return None;
     }
     let mut run = plain(command.to_vec());
@@ -88,11 +96,15 @@ mod tests {
 
     /// What is read here is what clap reads; `taken`: whether it is read here at all.
     fn check(line: &str, taken: bool) {
-        let arguments: Vec<OsString> = ["pvn-wrapper"].into_iter().chain(line.split(' ')).map(OsString::from).collect();
+        let arguments: Vec<OsString> =
+            ["pvn-wrapper"].into_iter().chain(line.split(' ')).map(OsString::from).collect();
         let quick = exec(&arguments);
         assert_eq!(quick.is_some(), taken, "{line}");
         if let Some(quick) = quick {
-            let Ok(Arguments { what: What::Exec(slow) }) = Arguments::try_parse_from(&arguments) else { panic!("clap refuses {line}") };
+            let Ok(Arguments { what: What::Exec(slow) }) = Arguments::try_parse_from(&arguments)
+            else {
+                panic!("clap refuses {line}")
+            };
             assert_eq!(format!("{quick:?}"), format!("{slow:?}"), "{line}");
         }
     }
@@ -101,12 +113,21 @@ mod tests {
     fn what_is_read_quickly_means_what_clap_says() {
         check("exec -- true", true);
         check("exec --job /spool/job -- sh -c x --job y", true);
-        check("exec --job /spool/job --job-timeout=600000ms --success-exit-codes=0,2 --expect=get-info --leave-running -- a -- b", true);
         check(
-            "exec --job=/j --leave-running --leave-running --success-exit-codes 1 --success-exit-codes=2 --expect fetch --expect get-info -- a",
+            "exec --job /spool/job --job-timeout=600000ms --success-exit-codes=0,2 \
+             --expect=get-info --leave-running -- a -- b",
             true,
         );
-        check("exec --out plan=tf.plan --out=plan-explanation=tf.txt --in tf.plan=fetch:plan --timeout 1h30m -- a", true);
+        check(
+            "exec --job=/j --leave-running --leave-running --success-exit-codes 1 \
+             --success-exit-codes=2 --expect fetch --expect get-info -- a",
+            true,
+        );
+        check(
+            "exec --out plan=tf.plan --out=plan-explanation=tf.txt --in tf.plan=fetch:plan \
+             --timeout 1h30m -- a",
+            true,
+        );
         check("exec --out a=b=c --in a=b=fetch:x -- a", true);
     }
 

@@ -1,4 +1,5 @@
-//! Makes the report of a run and hands it over: to the job's spool directory, and to `--report`. Called by `main` last.
+//! Makes the report of a run and hands it over: to the job's spool directory, and to `--report`.
+//! Called by `main` last.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,7 +19,8 @@ use crate::spawn::SpawnRefusal;
 use crate::store::KeptStream;
 use crate::writer::{self, Writer};
 
-/// How long whoever reads a report on standard output or from a FIFO may take nothing, and how long for all of it.
+/// How long whoever reads a report on standard output or from a FIFO may take nothing, and how long
+/// for all of it.
 const READER_PATIENCE: Duration = Duration::from_secs(5);
 const REPORT_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -31,9 +33,15 @@ pub(crate) struct Began {
 
 impl Began {
     /// Now.
-    #[expect(clippy::disallowed_methods, reason = "the only place where the wrapper reads the wall clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the only place where the wrapper reads the wall clock"
+    )]
     pub(crate) fn now() -> Self {
-        Self { wall: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), at: Instant::now() }
+        Self {
+            wall: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            at: Instant::now(),
+        }
     }
 
     /// The wall time, nanoseconds since 1970, as reports have it.
@@ -59,7 +67,11 @@ impl Began {
 
     /// The report of a run that was refused.
     pub(crate) fn refused(&self, refusal: &SpawnRefusal) -> Report {
-        Report { exec_error: Some(refusal.why.clone()), surroundings: refusal.surroundings, ..self.report(Instant::now()) }
+        Report {
+            exec_error: Some(refusal.why.clone()),
+            surroundings: refusal.surroundings,
+            ..self.report(Instant::now())
+        }
     }
 }
 
@@ -93,21 +105,29 @@ fn inline(kept: &KeptStream) -> Option<String> {
     }
 }
 
-/// Writes the report where `--report` says: a file, whole or not at all where that can be, or standard output.
+/// Writes the report where `--report` says: a file, whole or not at all where that can be, or
+/// standard output.
 pub(crate) fn write(report: &Report, to: &Path) -> io::Result<()> {
     let mut text = serde_json::to_vec(report)?;
     text.push(b'\n');
     if to == Path::new("-") {
-        return writer::within(&mut Writer::of(rustix::stdio::stdout()), &text, READER_PATIENCE, REPORT_PATIENCE);
+        return writer::within(
+            &mut Writer::of(rustix::stdio::stdout()),
+            &text,
+            READER_PATIENCE,
+            REPORT_PATIENCE,
+        );
     }
-    // A device, a pipe or a file that is mounted in place (`/dev/termination-log`) cannot be replaced.
+    // A device, a pipe or a file that is mounted in place (`/dev/termination-log`) cannot be
+    // replaced.
     let replaceable = std::fs::symlink_metadata(to).map_or(true, |metadata| metadata.is_file());
     if replaceable && replace(&text, to).is_ok() {
         return Ok(());
     }
     // A FIFO without a reader is an error, and nothing to wait for.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().write(true).create(true).truncate(true).custom_flags(flags).open(to)?;
+    let file =
+        File::options().write(true).create(true).truncate(true).custom_flags(flags).open(to)?;
     writer::within(&mut Writer::Own(file.into()), &text, READER_PATIENCE, REPORT_PATIENCE)
 }
 
@@ -116,7 +136,10 @@ fn replace(text: &[u8], to: &Path) -> io::Result<()> {
     name.push(".new");
     let temporary = PathBuf::from(name);
     let mut file = File::create(&temporary)?;
-    let written = file.write_all(text).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&temporary, to));
+    let written = file
+        .write_all(text)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&temporary, to));
     if written.is_err() {
         // It may never have been made.
         let _ = std::fs::remove_file(&temporary);

@@ -1,7 +1,9 @@
-//! `pvn-wrapper resume DIR`: delivers what a killed wrapper left in its spool directory. Called by `main`.
+//! `pvn-wrapper resume DIR`: delivers what a killed wrapper left in its spool directory. Called by
+//! `main`.
 //!
-//! Whatever the moment at which it was killed, the scheduler gets one report: that of the run when it was already written,
-//! else one that says that the end is not known (`exitCode` null) over what there is of the streams.
+//! Whatever the moment at which it was killed, the scheduler gets one report: that of the run when
+//! it was already written, else one that says that the end is not known (`exitCode` null) over what
+//! there is of the streams.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,16 +40,24 @@ fn deliver(directory: &Path, deliver_for: Duration) -> Result<(), String> {
     let url = environment.iter().find(|(key, value)| key == URL_VARIABLE && !value.is_empty());
     let url = url.map_or(about.url.clone(), |(_, value)| value.to_string_lossy().into_owned());
     let target = DeliveryTarget::of(&url, &about.job, &environment)?;
-    let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", directory.display());
+    let unreadable =
+        |error: std::io::Error| format!("{} cannot be read: {error}", directory.display());
     let report = match spool.left_report().map_err(unreadable)? {
         Some(report) => report,
         None => {
             let report = unknown(&spool, &about).map_err(unreadable)?;
             // The next one who resumes must say the same.
             match spool.report(&report, [false; 2]) {
-                // Made of what is there, it comes out the same without being kept, unless a stream was cut for it.
-                Err(error) if report.truncated => return Err(format!("{} cannot be written: {error}", directory.display())),
-                _ => say(&format!("how the run in {} ended is not known, and the last of its output may be missing", directory.display())),
+                // Made of what is there, it comes out the same without being kept, unless a stream
+                // was cut for it.
+                Err(error) if report.truncated => {
+                    return Err(format!("{} cannot be written: {error}", directory.display()));
+                }
+                _ => say(&format!(
+                    "how the run in {} ended is not known, and the last of its output may be \
+                     missing",
+                    directory.display()
+                )),
             }
             report
         }
@@ -59,17 +69,26 @@ fn deliver(directory: &Path, deliver_for: Duration) -> Result<(), String> {
     let last = Last::new(report, places, [false; 2], files);
     let delivery = DeliveryThreads::resumed(target);
     delivery.ended(deliver_for);
-    match delivery.finish(last, &DeliveryWait { spool: None, stopped_for: Duration::ZERO, last_words: &|| {} }) {
+    match delivery.finish(
+        last,
+        &DeliveryWait { spool: None, stopped_for: Duration::ZERO, last_words: &|| {} },
+    ) {
         DeliveryOutcome::Delivered => {
             spool.remove();
             Ok(())
         }
-        // It may be the only copy of the output, and whoever resumes it wants that: to throw it away is for them.
+        // It may be the only copy of the output, and whoever resumes it wants that: to throw it
+        // away is for them.
         DeliveryOutcome::Over(why) => {
             let at = directory.display();
-            Err(format!("{at} is not delivered to {url}, which says that the job is over: {why}; it is kept, and nobody will ask for it"))
+            Err(format!(
+                "{at} is not delivered to {url}, which says that the job is over: {why}; it is \
+                 kept, and nobody will ask for it"
+            ))
         }
-        DeliveryOutcome::GaveUp(why) => Err(format!("{} is not delivered to {url}: {why}; it is kept", directory.display())),
+        DeliveryOutcome::GaveUp(why) => {
+            Err(format!("{} is not delivered to {url}: {why}; it is kept", directory.display()))
+        }
     }
 }
 
@@ -98,8 +117,16 @@ fn unknown(spool: &Spool, about: &SpoolAddress) -> std::io::Result<Report> {
     for stream in Stream::ALL {
         let left = StreamRemains::of(spool, about, stream)?;
         let (bytes, blob, head) = match stream {
-            Stream::Stdout => (&mut report.stdout_bytes, &mut report.stdout_blob_id, &mut report.stdout_head_bytes),
-            Stream::Stderr => (&mut report.stderr_bytes, &mut report.stderr_blob_id, &mut report.stderr_head_bytes),
+            Stream::Stdout => (
+                &mut report.stdout_bytes,
+                &mut report.stdout_blob_id,
+                &mut report.stdout_head_bytes,
+            ),
+            Stream::Stderr => (
+                &mut report.stderr_bytes,
+                &mut report.stderr_blob_id,
+                &mut report.stderr_head_bytes,
+            ),
         };
         (*bytes, *blob, *head) = (left.bytes, Some(left.blob), left.head);
         report.truncated |= left.head.is_some();
@@ -124,7 +151,8 @@ impl StreamRemains {
             }
             Err(error) => return Err(error),
         };
-        // A file of the full length may hold a tail that starts in its middle: only the head is sure.
+        // A file of the full length may hold a tail that starts in its middle: only the head is
+        // sure.
         let cap = about.max_output_bytes;
         let head = (length >= cap).then_some(cap - cap / 2);
         if let Some(head) = head {

@@ -1,8 +1,9 @@
-//! Room for the report in a spool directory, taken before the command starts: a disk that is full when the command ends, be it of
-//! what the command printed, takes no result from anybody. Called by `job` and `deliver::spool`.
+//! Room for the report in a spool directory, taken before the command starts: a disk that is full
+//! when the command ends, be it of what the command printed, takes no result from anybody. Called
+//! by `job` and `deliver::spool`.
 //!
-//! The file that becomes the report is made at the start, with blocks of its own; a report that fits writes into these. One that is
-//! larger is cut, or waits until there is room.
+//! The file that becomes the report is made at the start, with blocks of its own; a report that
+//! fits writes into these. One that is larger is cut, or waits until there is room.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -18,8 +19,8 @@ use schema::spool;
 
 use crate::writer::say;
 
-/// Room that is taken, bytes: a report without streams and structured output has about 700, and some files' names and left-over
-/// processes more.
+/// Room that is taken, bytes: a report without streams and structured output has about 700, and
+/// some files' names and left-over processes more.
 const ROOM_BYTES: u64 = 16 << 10;
 
 /// Between two tries, at first and at most.
@@ -46,10 +47,17 @@ impl ReportReserve {
         Self { file, is_used: false }
     }
 
-    /// Puts the report in place, whole or not at all. Without room for all of it the small streams go that it carries, and those that
-    /// are `nowhere_else` count as lost; what a structured output is needed for cannot be done without it, so it goes only when nothing
-    /// else helped for `patience`.
-    pub(crate) fn put(&mut self, directory: &Path, report: &Report, nowhere_else: [bool; 2], patience: Duration) -> io::Result<()> {
+    /// Puts the report in place, whole or not at all. Without room for all of it the small streams
+    /// go that it carries, and those that are `nowhere_else` count as lost; what a structured
+    /// output is needed for cannot be done without it, so it goes only when nothing else helped
+    /// for `patience`.
+    pub(crate) fn put(
+        &mut self,
+        directory: &Path,
+        report: &Report,
+        nowhere_else: [bool; 2],
+        patience: Duration,
+    ) -> io::Result<()> {
         let whole = serde_json::to_vec(report)?;
         let Err(error) = self.write(directory, &whole) else { return Ok(()) };
         if !passes(&error) {
@@ -63,13 +71,18 @@ impl ReportReserve {
         let mut said = false;
         loop {
             let is_last = Instant::now() >= until;
-            let tried = if keeps_all || is_last { self.write(directory, &fitting) } else { self.write(directory, &whole) };
+            let tried = if keeps_all || is_last {
+                self.write(directory, &fitting)
+            } else {
+                self.write(directory, &whole)
+            };
             match tried {
                 Err(error) if passes(&error) && !is_last => {
                     if !said {
                         said = true;
                         say(&format!(
-                            "there is no room for the report in {}: {error}; it is tried again for {} s",
+                            "there is no room for the report in {}: {error}; it is tried again \
+                             for {} s",
                             directory.display(),
                             patience.as_secs()
                         ));
@@ -93,7 +106,9 @@ impl ReportReserve {
             // Only now: it gives the room back that was taken.
             file.set_len(text.len() as u64)?;
         }
-        let place = || std::fs::rename(directory.join(spool::REPORT_TEMPORARY), directory.join(spool::REPORT));
+        let place = || {
+            std::fs::rename(directory.join(spool::REPORT_TEMPORARY), directory.join(spool::REPORT))
+        };
         match place() {
             // The command runs as our user, and removed it.
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -115,18 +130,25 @@ fn open(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether an error may pass: room comes back, and so do rights that somebody has taken away for a while.
+/// Whether an error may pass: room comes back, and so do rights that somebody has taken away for a
+/// while.
 fn passes(error: &io::Error) -> bool {
-    use ErrorKind::{OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | OutOfMemory | ReadOnlyFilesystem | PermissionDenied)
+    use ErrorKind::{
+        OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+    };
+    matches!(
+        error.kind(),
+        StorageFull | QuotaExceeded | OutOfMemory | ReadOnlyFilesystem | PermissionDenied
+    )
 }
 
 /// The report without its streams; the bytes of those that are nowhere else are lost by that.
 fn without_streams(report: &Report, [stdout, stderr]: [bool; 2]) -> Report {
     let mut short = report.clone();
-    for (is_lost, inline, blob) in
-        [(stdout, &mut short.stdout_inline, &mut short.stdout_blob_id), (stderr, &mut short.stderr_inline, &mut short.stderr_blob_id)]
-    {
+    for (is_lost, inline, blob) in [
+        (stdout, &mut short.stdout_inline, &mut short.stdout_blob_id),
+        (stderr, &mut short.stderr_inline, &mut short.stderr_blob_id),
+    ] {
         if let Some(text) = inline.take()
             && is_lost
         {

@@ -1,4 +1,5 @@
-//! Signals as numbers, names and sets. `raw::main` blocks all of them first thing; `supervise` reads them from a descriptor.
+//! Signals as numbers, names and sets. `raw::main` blocks all of them first thing; `supervise`
+//! reads them from a descriptor.
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -41,13 +42,17 @@ const NAMES: &[(&str, Signal)] = &[
     ("SYS", Signal::SYS),
 ];
 
-/// The signals that this process had blocked when it was started, and that the child is to have blocked.
+/// The signals that this process had blocked when it was started, and that the child is to have
+/// blocked.
 pub(crate) struct Inherited(pub(crate) SigSet);
 
-/// Blocks everything that can be blocked, so that what arrives from now on waits to be read. A fault of our own ends us all the same;
-/// what somebody sends under the name of one is the command's.
+/// Blocks everything that can be blocked, so that what arrives from now on waits to be read. A
+/// fault of our own ends us all the same; what somebody sends under the name of one is the
+/// command's.
 pub(crate) fn block() -> Inherited {
-    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).expect("a set of known signals can be blocked");
+    let before = SigSet::all()
+        .thread_swap_mask(SigmaskHow::SIG_SETMASK)
+        .expect("a set of known signals can be blocked");
     Inherited(before)
 }
 
@@ -62,14 +67,19 @@ pub(crate) fn parse(text: &str) -> Result<Number, String> {
     let short = upper.strip_prefix("SIG").unwrap_or(&upper);
     let real_time = || match short.strip_prefix("RTMIN")? {
         "" => Some(REAL_TIME_FIRST),
-        rest => raw::real_time(REAL_TIME_FIRST + rest.strip_prefix('+')?.parse::<u8>().ok().map(Number::from)?).map(Signal::as_raw),
+        rest => raw::real_time(
+            REAL_TIME_FIRST + rest.strip_prefix('+')?.parse::<u8>().ok().map(Number::from)?,
+        )
+        .map(Signal::as_raw),
     };
     NAMES
         .iter()
         .find(|(name, signal)| *name == short || signal.as_raw().to_string() == short)
         .map(|(_, signal)| signal.as_raw())
         .or_else(real_time)
-        .ok_or_else(|| format!("`{text}` is not a signal; write its name, as in `TERM` or `SIGINT`"))
+        .ok_or_else(|| {
+            format!("`{text}` is not a signal; write its name, as in `TERM` or `SIGINT`")
+        })
 }
 
 /// `SIGTERM`, `SIGRTMIN+3`.
@@ -87,11 +97,20 @@ pub(crate) fn of(number: Number) -> Option<Signal> {
     Signal::from_named_raw(number).or_else(|| raw::real_time(number))
 }
 
-/// Whether a signal that we got is for the child. Those about our own children, terminal and pipes are not.
+/// Whether a signal that we got is for the child. Those about our own children, terminal and pipes
+/// are not.
 pub(crate) fn is_forwarded(number: Number) -> bool {
-    ![Signal::CHILD, Signal::PIPE, Signal::TTIN, Signal::TTOU, Signal::TSTP, Signal::STOP, Signal::KILL]
-        .iter()
-        .any(|signal| signal.as_raw() == number)
+    ![
+        Signal::CHILD,
+        Signal::PIPE,
+        Signal::TTIN,
+        Signal::TTOU,
+        Signal::TSTP,
+        Signal::STOP,
+        Signal::KILL,
+    ]
+    .iter()
+    .any(|signal| signal.as_raw() == number)
 }
 
 #[cfg(test)]
@@ -100,15 +119,28 @@ mod tests {
 
     #[test]
     fn a_signal_is_named_as_kill_names_it() {
-        for (text, number) in
-            [("TERM", 15), ("sigterm", 15), ("15", 15), ("SIGINT", 2), ("usr1", 10), ("SIGRTMIN", 34), ("RTMIN+3", 37), ("RTMIN+30", 64)]
-        {
+        for (text, number) in [
+            ("TERM", 15),
+            ("sigterm", 15),
+            ("15", 15),
+            ("SIGINT", 2),
+            ("usr1", 10),
+            ("SIGRTMIN", 34),
+            ("RTMIN+3", 37),
+            ("RTMIN+30", 64),
+        ] {
             assert_eq!(parse(text), Ok(number), "{text}");
         }
         for text in ["", "SIG", "TERMX", "0", "99", "-1", "RTMIN+31", "RTMIN-1", "RTMINX"] {
             assert!(parse(text).is_err(), "{text:?}");
         }
-        for (number, text) in [(15, "SIGTERM"), (9, "SIGKILL"), (34, "SIGRTMIN"), (37, "SIGRTMIN+3"), (64, "SIGRTMIN+30")] {
+        for (number, text) in [
+            (15, "SIGTERM"),
+            (9, "SIGKILL"),
+            (34, "SIGRTMIN"),
+            (37, "SIGRTMIN+3"),
+            (64, "SIGRTMIN+30"),
+        ] {
             assert_eq!(name(number), text);
         }
     }

@@ -1,8 +1,8 @@
-//! Keeps what one stream wrote: small ones in memory, larger ones in a file, and beyond the cap the head and the tail.
-//! Called by `capture`. What always holds:
+//! Keeps what one stream wrote: small ones in memory, larger ones in a file, and beyond the cap the
+//! head and the tail. Called by `capture`. What always holds:
 //! - memory stays flat whatever the size;
-//! - the file can be read while it grows: byte `i` of the stream is byte `i` of the file, up to the head's end, and to the
-//!   cap while the stream is not longer;
+//! - the file can be read while it grows: byte `i` of the stream is byte `i` of the file, up to the
+//!   head's end, and to the cap while the stream is not longer;
 //! - nothing fails: what cannot be kept is counted.
 
 use std::fs::File;
@@ -28,10 +28,12 @@ mod files;
 mod hashing;
 mod home;
 
-/// Bytes of a buffer into which a stream is read: what a pipe of the largest unprivileged size holds is read in four.
+/// Bytes of a buffer into which a stream is read: what a pipe of the largest unprivileged size
+/// holds is read in four.
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 
-/// What is kept of a stream for which there is no file, half of it head, half tail: flat memory is worth more than a whole log.
+/// What is kept of a stream for which there is no file, half of it head, half tail: flat memory is
+/// worth more than a whole log.
 const WITHOUT_FILE_BYTES: u64 = 512 << 10;
 
 /// One stream, as far as it came.
@@ -56,7 +58,8 @@ pub(crate) struct StreamStore {
 enum StreamBuffer {
     Memory(Vec<u8>),
     File(File),
-    /// The file took `written` bytes and then no more: the disk is full, say. The tail of what came later is in a ring.
+    /// The file took `written` bytes and then no more: the disk is full, say. The tail of what came
+    /// later is in a ring.
     Broken {
         file: File,
         written: u64,
@@ -102,7 +105,11 @@ impl StreamStore {
             live_after: home.and_then(|home| home.live_after),
             live_at: None,
             declared: cap,
-            cap: if home.is_some_and(|home| home.directory.is_some()) { cap } else { cap.min(WITHOUT_FILE_BYTES) },
+            cap: if home.is_some_and(|home| home.directory.is_some()) {
+                cap
+            } else {
+                cap.min(WITHOUT_FILE_BYTES)
+            },
             total: 0,
             held: StreamBuffer::Memory(Vec::new()),
             hash: Some(Hashing::new()),
@@ -122,7 +129,8 @@ impl StreamStore {
         }
     }
 
-    /// The next piece, the first `count` bytes of a buffer of [`BUFFER_BYTES`], which may be another one afterwards.
+    /// The next piece, the first `count` bytes of a buffer of [`BUFFER_BYTES`], which may be
+    /// another one afterwards.
     pub(crate) fn push_read(&mut self, buffer: &mut Vec<u8>, count: usize, now: Instant) {
         self.keep(&buffer[..count], now);
         if let Some(hash) = self.hashing() {
@@ -139,7 +147,8 @@ impl StreamStore {
     }
 
     fn keep(&mut self, mut bytes: &[u8], now: Instant) {
-        if matches!(&self.held, StreamBuffer::Memory(held) if held.len() + bytes.len() > INLINE_LIMIT_BYTES) {
+        if matches!(&self.held, StreamBuffer::Memory(held) if held.len() + bytes.len() > INLINE_LIMIT_BYTES)
+        {
             self.move_to_file();
         } else if self.live_at.is_none() {
             self.live_at = self.live_after.and_then(|after| now.checked_add(after));
@@ -259,7 +268,11 @@ impl StreamStore {
     /// The file takes no more: `written` bytes of it are good, `rest` did not get in.
     fn broken(&mut self, written: u64, rest: &[u8]) {
         let head = self.head_len();
-        let StreamBuffer::File(file) = std::mem::replace(&mut self.held, StreamBuffer::Memory(Vec::new())) else { return };
+        let StreamBuffer::File(file) =
+            std::mem::replace(&mut self.held, StreamBuffer::Memory(Vec::new()))
+        else {
+            return;
+        };
         // A tail that was being overwritten is no longer in one piece.
         let written = if self.total > self.cap { written.min(head) } else { written };
         let (mut ring, mut seen) = (Vec::new(), 0);
@@ -308,8 +321,10 @@ impl StreamStore {
                     ring.rotate_left(turn);
                 }
                 let added = write_at(&file, &ring, written);
-                // Delivered from memory, as without a disk: what was said last tells why. A local job has its spool alone.
-                let is_for_memory = added < ring.len() && self.live.is_some() && written <= WITHOUT_FILE_BYTES / 2;
+                // Delivered from memory, as without a disk: what was said last tells why. A local
+                // job has its spool alone.
+                let is_for_memory =
+                    added < ring.len() && self.live.is_some() && written <= WITHOUT_FILE_BYTES / 2;
                 match is_for_memory.then(|| read_head(&file, written)).flatten() {
                     Some(mut bytes) => {
                         bytes.append(&mut ring);
@@ -349,7 +364,15 @@ impl KeptStream {
     /// A stream without a byte.
     pub(crate) fn nothing() -> Self {
         let blob = schema::id::BlobId::of(b"");
-        Self { total: 0, kept: 0, head: None, truncated: false, lost: 0, blob, place: KeptBytes::Memory(Vec::new()) }
+        Self {
+            total: 0,
+            kept: 0,
+            head: None,
+            truncated: false,
+            lost: 0,
+            blob,
+            place: KeptBytes::Memory(Vec::new()),
+        }
     }
 
     /// Whether what is kept is in no file.
@@ -373,7 +396,8 @@ impl KeptStream {
 
 /// Tells of a piece at `at` as far as it is within the head, which stays as it is.
 fn tell(live: &Live, stream: Stream, head: u64, at: u64, piece: &[u8]) {
-    let good = usize::try_from(head.saturating_sub(at)).map_or(piece.len(), |good| good.min(piece.len()));
+    let good =
+        usize::try_from(head.saturating_sub(at)).map_or(piece.len(), |good| good.min(piece.len()));
     if good > 0 {
         live.in_memory(stream, &piece[..good]);
     }

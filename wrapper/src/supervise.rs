@@ -1,7 +1,9 @@
-//! Waits for the child, its output and its signals, in one loop over three descriptors; reaps whatever is re-parented to us;
-//! sees to it that nothing stays behind. Called by `main` between the start and the report.
+//! Waits for the child, its output and its signals, in one loop over three descriptors; reaps
+//! whatever is re-parented to us; sees to it that nothing stays behind. Called by `main` between
+//! the start and the report.
 //!
-//! Three events, never taken for one another: the child has ended; its pipes are closed; its last descendant is gone.
+//! Three events, never taken for one another: the child has ended; its pipes are closed; its last
+//! descendant is gone.
 //!
 //! ```text
 //! Running ──child reaped──▶ Draining ──`--drain` over, or a stop was asked──▶ Asked ──2 s──▶ Killed ──2 s──▶ over
@@ -34,14 +36,16 @@ mod left;
 mod readers;
 mod stopped;
 
-/// Time between TERM and KILL for what the child left behind, and again between KILL and giving up on it.
-/// docs/wrapper.md, `--drain`.
+/// Time between TERM and KILL for what the child left behind, and again between KILL and giving up
+/// on it. docs/wrapper.md, `--drain`.
 const LEFT_OVER_GRACE: Duration = Duration::from_secs(2);
 
-/// How long we wait for a child that was killed: one that is stuck in the kernel must not keep us for ever.
+/// How long we wait for a child that was killed: one that is stuck in the kernel must not keep us
+/// for ever.
 const KILLED_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How old a command is when we look after what only matters to one that stays: by then a trivial one is over.
+/// How old a command is when we look after what only matters to one that stays: by then a trivial
+/// one is over.
 const SETTLED: Duration = Duration::from_millis(5);
 
 /// What to supervise, and how.
@@ -89,13 +93,14 @@ struct SignalLoop<'a> {
     alone: bool,
     killed_at: Option<Instant>,
     leaked: Vec<LeakedProcess>,
-    /// Made for the first read: most commands write nothing, and a quarter of a megabyte is not for nothing.
+    /// Made for the first read: most commands write nothing, and a quarter of a megabyte is not
+    /// for nothing.
     buffer: Vec<u8>,
     /// When [`OomCounter::begin`] is due.
     settles_at: Option<Instant>,
     memory: OomCounter,
-    /// Whether we were stopped together with the command, and it waits for the SIGCONT that we get: then with whether it had
-    /// the terminal.
+    /// Whether we were stopped together with the command, and it waits for the SIGCONT that we
+    /// get: then with whether it had the terminal.
     stopped: Option<bool>,
 }
 
@@ -128,7 +133,9 @@ impl SignalLoop<'_> {
         let closed = self.watch.captures.iter().all(|capture| capture.pipe().is_none());
         match self.phase {
             Phase::Running => self.killed_at.is_some_and(|at| at.elapsed() >= KILLED_PATIENCE),
-            Phase::Draining { until } if self.watch.leave_running => closed || Instant::now() >= until,
+            Phase::Draining { until } if self.watch.leave_running => {
+                closed || Instant::now() >= until
+            }
             Phase::Draining { until } => self.alone && (closed || Instant::now() >= until),
             Phase::Asked { .. } => self.alone,
             Phase::Killed { until } => self.alone || Instant::now() >= until,
@@ -140,7 +147,10 @@ impl SignalLoop<'_> {
         let now = Instant::now();
         let timeout = self.next().map(|at| {
             let left = at.saturating_duration_since(now);
-            Timespec { tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: left.subsec_nanos().into() }
+            Timespec {
+                tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            }
         });
         let [stdout, stderr] = &self.watch.captures;
         let candidates = [
@@ -161,10 +171,14 @@ impl SignalLoop<'_> {
         if rustix::event::poll(&mut descriptors, timeout.as_ref()).is_err() {
             return;
         }
-        let ready = descriptors.iter().zip(who).filter(|(descriptor, _)| !descriptor.revents().is_empty());
+        let ready =
+            descriptors.iter().zip(who).filter(|(descriptor, _)| !descriptor.revents().is_empty());
         // A pipe that holds nothing and that nobody can write to any more.
-        let is_over = |descriptor: &PollFd<'_>| !descriptor.revents().intersects(PollFlags::IN | PollFlags::ERR);
-        let ready: Vec<(Ready, bool)> = ready.map(|(descriptor, ready)| (ready, is_over(descriptor))).collect();
+        let is_over = |descriptor: &PollFd<'_>| {
+            !descriptor.revents().intersects(PollFlags::IN | PollFlags::ERR)
+        };
+        let ready: Vec<(Ready, bool)> =
+            ready.map(|(descriptor, ready)| (ready, is_over(descriptor))).collect();
         let now = Instant::now();
         // Signals last: what was written before the end is read before the end is acted upon.
         for (ready, is_over) in ready {
@@ -194,7 +208,11 @@ impl SignalLoop<'_> {
         let Ok(Some(info)) = signals.read_signal() else { return };
         let number = info.ssi_signo as signals::Number;
         // A key is for all of a group.
-        let scope = if info.ssi_code == SI_KERNEL && self.watch.terminal.is_some() { SignalScope::Group } else { self.watch.scope };
+        let scope = if info.ssi_code == SI_KERNEL && self.watch.terminal.is_some() {
+            SignalScope::Group
+        } else {
+            self.watch.scope
+        };
         if number == Signal::CHILD.as_raw() {
             self.reap(now);
         } else if number == Signal::TSTP.as_raw() {
@@ -205,14 +223,17 @@ impl SignalLoop<'_> {
         {
             self.go_on(had_terminal);
         } else if signals::is_forwarded(number) {
-            // From ourselves come TERM, when the scheduler asks to stop, and what the kernel thinks of our own writes (XFSZ);
-            // that is not for the command.
-            let own = info.ssi_pid.cast_signed() == rustix::process::getpid().as_raw_nonzero().get();
+            // From ourselves come TERM, when the scheduler asks to stop, and what the kernel thinks
+            // of our own writes (XFSZ); that is not for the command.
+            let own =
+                info.ssi_pid.cast_signed() == rustix::process::getpid().as_raw_nonzero().get();
             if own && number != Signal::TERM.as_raw() {
                 return;
             }
             let escalation = &mut self.watch.escalation;
-            if let Some(send) = if own { escalation.cancel(now) } else { escalation.signal(number, now) } {
+            if let Some(send) =
+                if own { escalation.cancel(now) } else { escalation.signal(number, now) }
+            {
                 self.send(send, scope);
             }
         }
@@ -221,7 +242,11 @@ impl SignalLoop<'_> {
     /// Takes in every process that has ended.
     fn reap(&mut self, now: Instant) {
         // Whether the child is stopped matters under a terminal only.
-        let stops = if self.watch.terminal.is_some() { WaitOptions::UNTRACED } else { WaitOptions::empty() };
+        let stops = if self.watch.terminal.is_some() {
+            WaitOptions::UNTRACED
+        } else {
+            WaitOptions::empty()
+        };
         loop {
             match rustix::process::wait(WaitOptions::NOHANG | stops) {
                 Ok(Some((pid, status))) if status.stopped() => {
@@ -235,11 +260,17 @@ impl SignalLoop<'_> {
                     }
                     self.status = Some(status);
                     self.ended = now;
-                    // What was stopped, or killed by whomever, did not come to leave what is to stay: its work goes on in there.
-                    self.watch.leave_running &= !self.watch.escalation.asked() && status.terminating_signal().is_none();
+                    // What was stopped, or killed by whomever, did not come to leave what is to
+                    // stay: its work goes on in there.
+                    self.watch.leave_running &=
+                        !self.watch.escalation.asked() && status.terminating_signal().is_none();
                     let until = now.checked_add(self.watch.drain).unwrap_or(now);
                     // What it leaves behind has no more time than itself.
-                    let until = self.watch.escalation.timeout().map_or(until, |timeout| until.min(timeout.max(now)));
+                    let until = self
+                        .watch
+                        .escalation
+                        .timeout()
+                        .map_or(until, |timeout| until.min(timeout.max(now)));
                     self.phase = Phase::Draining { until };
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -270,7 +301,11 @@ impl SignalLoop<'_> {
                     self.send(send, self.watch.scope);
                 }
             }
-            Phase::Draining { until } if !self.alone && !self.watch.leave_running && (now >= until || self.watch.escalation.asked()) => {
+            Phase::Draining { until }
+                if !self.alone
+                    && !self.watch.leave_running
+                    && (now >= until || self.watch.escalation.asked()) =>
+            {
                 self.leaked = self.left_over();
                 self.ask_left_over(Signal::TERM);
                 self.phase = Phase::Asked { until: now + LEFT_OVER_GRACE };
@@ -289,12 +324,19 @@ impl SignalLoop<'_> {
     /// When something is due without anything happening before.
     fn next(&self) -> Option<Instant> {
         let phase = match self.phase {
-            Phase::Running => self.watch.escalation.next().or(self.killed_at.map(|at| at + KILLED_PATIENCE)),
+            Phase::Running => {
+                self.watch.escalation.next().or(self.killed_at.map(|at| at + KILLED_PATIENCE))
+            }
             Phase::Draining { until } | Phase::Asked { until } => Some(until),
             Phase::Killed { until } => Some(until.min(Instant::now() + Duration::from_millis(50))),
         };
         let streams = self.watch.captures.iter().filter_map(|capture| capture.next());
-        streams.chain(phase).chain(self.watch.order.next()).chain(self.watch.locks.next()).chain(self.settles_at).min()
+        streams
+            .chain(phase)
+            .chain(self.watch.order.next())
+            .chain(self.watch.locks.next())
+            .chain(self.settles_at)
+            .min()
     }
 
     fn send(&mut self, send: Send, scope: SignalScope) {
@@ -323,7 +365,13 @@ impl SignalLoop<'_> {
 
     fn finish(mut self) -> SupervisedEnd {
         let now = Instant::now();
-        for (capture, stream) in self.watch.captures.iter_mut().zip(Stream::ALL).filter(|(capture, _)| capture.pipe().is_some()) {
+        for (capture, stream) in self
+            .watch
+            .captures
+            .iter_mut()
+            .zip(Stream::ALL)
+            .filter(|(capture, _)| capture.pipe().is_some())
+        {
             fill(&mut self.buffer);
             let before = capture.total();
             capture.cut(&mut self.buffer, self.watch.secrets, now);
@@ -342,7 +390,8 @@ impl SignalLoop<'_> {
         readers::show_the_rest(&mut self.watch.captures, self.watch.escalation.asked());
         // A shell whose command was killed says so with its exit code.
         let killed = self.status.is_some_and(|status| {
-            status.terminating_signal() == Some(Signal::KILL.as_raw()) || status.exit_status() == Some(128 + Signal::KILL.as_raw())
+            status.terminating_signal() == Some(Signal::KILL.as_raw())
+                || status.exit_status() == Some(128 + Signal::KILL.as_raw())
         });
         SupervisedEnd {
             oom_killed: killed && self.killed_at.is_none() && self.memory.has_killed(),
@@ -356,8 +405,8 @@ impl SignalLoop<'_> {
     }
 }
 
-/// Makes the buffer if it is not there: zeroed by the kernel, so that only what is read into becomes memory of ours. Setting its
-/// length would touch all of it.
+/// Makes the buffer if it is not there: zeroed by the kernel, so that only what is read into
+/// becomes memory of ours. Setting its length would touch all of it.
 fn fill(buffer: &mut Vec<u8>) {
     if buffer.is_empty() {
         *buffer = vec![0; BUFFER_BYTES];

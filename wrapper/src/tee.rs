@@ -1,5 +1,6 @@
-//! Passes a stream through to our own descriptor, at once. A reader that is slow holds the command up as it would without
-//! us; one that takes nothing for [`STALLED_AFTER`] is taken for dead and holds up nothing any more. Called by `capture`.
+//! Passes a stream through to our own descriptor, at once. A reader that is slow holds the command
+//! up as it would without us; one that takes nothing for [`STALLED_AFTER`] is taken for dead and
+//! holds up nothing any more. Called by `capture`.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -12,8 +13,8 @@ use crate::writer::Writer;
 /// When so many bytes wait for a slow reader no more are read from the command, 1 MiB.
 const WAITING_BYTES: usize = 1 << 20;
 
-/// A reader that takes nothing for this long is taken for dead: from then on what it does not take at once is not shown
-/// (it is kept all the same) until it takes something again.
+/// A reader that takes nothing for this long is taken for dead: from then on what it does not take
+/// at once is not shown (it is kept all the same) until it takes something again.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Where a stream goes.
@@ -21,14 +22,16 @@ pub(crate) struct Tee {
     to: BorrowedFd<'static>,
     /// Made when there is something to show.
     writer: Option<Writer>,
-    /// At most [`WAITING_BYTES`] and what was read last: what is shown leaves it, whether or not the rest ever does.
+    /// At most [`WAITING_BYTES`] and what was read last: what is shown leaves it, whether or not
+    /// the rest ever does.
     waiting: VecDeque<u8>,
     /// When the reader last took something, while something waits.
     taken_at: Option<Instant>,
     stalled: bool,
     /// What the reader took last.
     last: Option<u8>,
-    /// Bytes that were not shown because the reader was taken for dead, or because there is no room where they go.
+    /// Bytes that were not shown because the reader was taken for dead, or because there is no
+    /// room where they go.
     dropped: u64,
     /// Those of them that no mark stands for yet where they are missing.
     unmarked: u64,
@@ -39,7 +42,17 @@ pub(crate) struct Tee {
 impl Tee {
     /// To this descriptor of ours.
     pub(crate) fn new(to: BorrowedFd<'static>) -> Self {
-        Self { to, writer: None, waiting: VecDeque::new(), taken_at: None, stalled: false, last: None, dropped: 0, unmarked: 0, full: None }
+        Self {
+            to,
+            writer: None,
+            waiting: VecDeque::new(),
+            taken_at: None,
+            stalled: false,
+            last: None,
+            dropped: 0,
+            unmarked: 0,
+            full: None,
+        }
     }
 
     /// Shows the next piece, as far as the reader takes it; the rest waits.
@@ -67,12 +80,16 @@ impl Tee {
         self.waiting.extend(rest);
     }
 
-    /// Says where something is missing, to a reader that takes something again: what follows would else go on in the middle of a line.
+    /// Says where something is missing, to a reader that takes something again: what follows would
+    /// else go on in the middle of a line.
     fn mark(&mut self, now: Instant) {
         let missing = std::mem::take(&mut self.unmarked);
         let last = self.waiting.back().copied().or(self.last);
         let start = if last.is_some_and(|last| last != b'\n') { "\n" } else { "" };
-        let mark = format!("{start}[pvn-wrapper: {missing} bytes are missing here: nobody read for {} s]\n", STALLED_AFTER.as_secs());
+        let mark = format!(
+            "{start}[pvn-wrapper: {missing} bytes are missing here: nobody read for {} s]\n",
+            STALLED_AFTER.as_secs()
+        );
         self.taken_at = self.taken_at.or(Some(now));
         self.waiting.extend(mark.as_bytes());
         self.flush(now);
@@ -114,7 +131,8 @@ impl Tee {
         self.dropped + self.waiting.len() as u64
     }
 
-    /// That what was to be shown is cut, because there was no room where it goes: how much is missing, and why.
+    /// That what was to be shown is cut, because there was no room where it goes: how much is
+    /// missing, and why.
     pub(crate) fn cut(&self) -> Option<(u64, Errno)> {
         Some((self.dropped, self.full?))
     }
@@ -163,7 +181,8 @@ impl Tee {
                 Err(Errno::AGAIN) => break,
                 // Closed, or the disk behind it is full: showing is over, keeping is not.
                 Err(error) => {
-                    let is_cut = matches!(error, Errno::NOSPC | Errno::DQUOT | Errno::FBIG) || (error == Errno::IO && writer.is_file());
+                    let is_cut = matches!(error, Errno::NOSPC | Errno::DQUOT | Errno::FBIG)
+                        || (error == Errno::IO && writer.is_file());
                     self.full = self.full.or(is_cut.then_some(error));
                     *writer = Writer::Gone;
                     return taken;
@@ -214,7 +233,10 @@ mod tests {
         tee.push(b"later\n", start + STALLED_AFTER);
         let shown = read(&mut tee);
         let whole = shown.trim_start_matches('a');
-        assert_eq!(whole, "\n[pvn-wrapper: 13 bytes are missing here: nobody read for 5 s]\nlater\n");
+        assert_eq!(
+            whole,
+            "\n[pvn-wrapper: 13 bytes are missing here: nobody read for 5 s]\nlater\n"
+        );
         assert_eq!(tee.not_shown(), 13);
     }
 }

@@ -1,7 +1,8 @@
-//! Waiting for a thread of ours without being deaf to signals. Called by `deliver` and `inputs` on the main thread.
+//! Waiting for a thread of ours without being deaf to signals. Called by `deliver` and `inputs` on
+//! the main thread.
 //!
-//! What always holds: whatever happens to the thread, it leaves a value. A fault of our own in a delivery costs that delivery at
-//! most, never the command, which knows nothing of it.
+//! What always holds: whatever happens to the thread, it leaves a value. A fault of our own in a
+//! delivery costs that delivery at most, never the command, which knows nothing of it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,10 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::process::{Signal, WaitOptions, getpid};
 
 #[cfg(panic = "abort")]
-compile_error!("a panic of the thread that delivers must not end the run: build the wrapper with panic = \"unwind\"");
+compile_error!(
+    "a panic of the thread that delivers must not end the run: build the wrapper with panic = \
+     \"unwind\""
+);
 
 /// How often we look when there is no descriptor to wait for.
 const WITHOUT_EVENT: Duration = Duration::from_millis(20);
@@ -32,7 +36,8 @@ impl<T> ThreadResult<T> {
         Arc::new(Self { value: Mutex::new(None), event })
     }
 
-    /// Called by the thread: does its work and leaves what comes of it, or `broken` when it panics, which has then said why.
+    /// Called by the thread: does its work and leaves what comes of it, or `broken` when it panics,
+    /// which has then said why.
     pub(crate) fn of(&self, work: impl FnOnce() -> T, broken: impl FnOnce() -> T) {
         // What the work shares with others are numbers behind locks, right at every moment.
         self.set(catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| broken()));
@@ -56,13 +61,20 @@ impl<T> ThreadResult<T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Sleeps until the thread is through, a signal came, or so long; says whether we were asked to stop.
+    /// Sleeps until the thread is through, a signal came, or so long; says whether we were asked to
+    /// stop.
     pub(crate) fn sleep(&self, signals: Option<&SignalFd>, most: Duration) -> bool {
         let most = if self.event.is_some() { most } else { most.min(WITHOUT_EVENT) };
-        let timeout = Timespec { tv_sec: most.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: most.subsec_nanos().into() };
+        let timeout = Timespec {
+            tv_sec: most.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: most.subsec_nanos().into(),
+        };
         let descriptors = [self.event.as_ref().map(AsFd::as_fd), signals.map(AsFd::as_fd)];
-        let mut poll: Vec<PollFd<'_>> =
-            descriptors.into_iter().flatten().map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
+        let mut poll: Vec<PollFd<'_>> = descriptors
+            .into_iter()
+            .flatten()
+            .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
+            .collect();
         if rustix::event::poll(&mut poll, Some(&timeout)).is_err() {
             return false;
         }
@@ -89,7 +101,9 @@ mod tests {
     fn a_thread_that_panics_leaves_a_value_all_the_same() {
         let done = ThreadResult::new();
         let other = Arc::clone(&done);
-        let thread = std::thread::spawn(move || other.of(|| panic!("as a fault of our own would"), || "broken"));
+        let thread = std::thread::spawn(move || {
+            other.of(|| panic!("as a fault of our own would"), || "broken")
+        });
         while !thread.is_finished() {
             done.sleep(None, Duration::from_secs(60));
         }

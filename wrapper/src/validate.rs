@@ -1,4 +1,5 @@
-//! `pvn-wrapper validate fetch|get-info FILE`: checks a document as the scheduler would. Called by `main`.
+//! `pvn-wrapper validate fetch|get-info FILE`: checks a document as the scheduler would. Called by
+//! `main`.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,7 +12,11 @@ use crate::writer::say;
 
 /// Checks the file, says on standard error what is wrong with it, and returns what to end with.
 pub(crate) fn validate(kind: StructuredKind, file: &Path) -> u8 {
-    let shown = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+    let shown = if file == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        file.display().to_string()
+    };
     let bytes = match read(file) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -23,7 +28,11 @@ pub(crate) fn validate(kind: StructuredKind, file: &Path) -> u8 {
         Ok(_) => 0,
         Err(errors) => {
             for error in errors {
-                let pointer = if error.pointer.is_empty() { String::new() } else { format!("{}: ", error.pointer) };
+                let pointer = if error.pointer.is_empty() {
+                    String::new()
+                } else {
+                    format!("{}: ", error.pointer)
+                };
                 say(&format!("{shown}: {pointer}{}", error.message));
             }
             exit::BAD_OUTPUT

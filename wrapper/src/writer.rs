@@ -1,8 +1,9 @@
-//! Writes to descriptors that we were given, and that others share: pipes, terminals, sockets and files. Called by `tee` for the
-//! streams, and by whatever says something of our own.
+//! Writes to descriptors that we were given, and that others share: pipes, terminals, sockets and
+//! files. Called by `tee` for the streams, and by whatever says something of our own.
 //!
-//! What always holds: nothing here waits for a reader, but [`within`], which waits for so long and no longer. A reader of our
-//! output that is stuck must not keep a report from being delivered, nor us from hearing a signal.
+//! What always holds: nothing here waits for a reader, but [`within`], which waits for so long and
+//! no longer. A reader of our output that is stuck must not keep a report from being delivered, nor
+//! us from hearing a signal.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,17 +20,19 @@ use schema::wire::WORDS_MARK;
 /// What a pipe takes at once when it says that it takes anything. Source: `PIPE_BUF` of pipe(7).
 const PIPE_BYTES: usize = 4096;
 
-/// How long a message of ours waits for a reader of standard error. Once one was in vain, no other waits.
+/// How long a message of ours waits for a reader of standard error. Once one was in vain, no other
+/// waits.
 const MESSAGE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where bytes go.
 pub(crate) enum Writer {
     /// A file: takes everything at once.
     Direct(BorrowedFd<'static>),
-    /// A pipe or terminal, opened for ourselves so that it never blocks and others who share it notice nothing.
+    /// A pipe or terminal, opened for ourselves so that it never blocks and others who share it
+    /// notice nothing.
     Own(OwnedFd),
-    /// What cannot be opened again (a socket, or the pipe of another user): written to without waiting where the kernel can do
-    /// that, else a small piece at a time, after asking.
+    /// What cannot be opened again (a socket, or the pipe of another user): written to without
+    /// waiting where the kernel can do that, else a small piece at a time, after asking.
     Asked { to: BorrowedFd<'static>, without_waiting: bool },
     /// Nobody reads any more, or it goes to /dev/null.
     Gone,
@@ -60,13 +63,29 @@ impl Writer {
             Self::Asked { to, without_waiting } => {
                 if *without_waiting {
                     // At the descriptor's own position, as `write` does.
-                    let wrote = rustix::io::pwritev2(*to, &[IoSlice::new(bytes)], u64::MAX, ReadWriteFlags::NOWAIT);
-                    if !matches!(wrote, Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::SPIPE | Errno::PERM)) {
+                    let wrote = rustix::io::pwritev2(
+                        *to,
+                        &[IoSlice::new(bytes)],
+                        u64::MAX,
+                        ReadWriteFlags::NOWAIT,
+                    );
+                    if !matches!(
+                        wrote,
+                        Err(Errno::OPNOTSUPP
+                            | Errno::NOSYS
+                            | Errno::INVAL
+                            | Errno::SPIPE
+                            | Errno::PERM)
+                    ) {
                         return wrote;
                     }
                     *without_waiting = false;
                 }
-                if is_writable(*to) { rustix::io::write(*to, &bytes[..bytes.len().min(PIPE_BYTES)]) } else { Err(Errno::AGAIN) }
+                if is_writable(*to) {
+                    rustix::io::write(*to, &bytes[..bytes.len().min(PIPE_BYTES)])
+                } else {
+                    Err(Errno::AGAIN)
+                }
             }
             Self::Gone => Err(Errno::PIPE),
         }
@@ -92,11 +111,17 @@ impl Writer {
     }
 }
 
-/// Writes all of `bytes`, waiting for a reader that takes nothing for `idle` at most, and for `total` in all.
+/// Writes all of `bytes`, waiting for a reader that takes nothing for `idle` at most, and for
+/// `total` in all.
 ///
 /// # Errors
 /// `TimedOut` when it is not all taken in that time; what was taken stays.
-pub(crate) fn within(to: &mut Writer, bytes: &[u8], idle: Duration, total: Duration) -> io::Result<()> {
+pub(crate) fn within(
+    to: &mut Writer,
+    bytes: &[u8],
+    idle: Duration,
+    total: Duration,
+) -> io::Result<()> {
     if to.is_gone() {
         return Ok(());
     }
@@ -111,11 +136,16 @@ pub(crate) fn within(to: &mut Writer, bytes: &[u8], idle: Duration, total: Durat
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                let patience = idle.saturating_sub(taken_at.elapsed()).min(total.saturating_sub(began.elapsed()));
+                let patience = idle
+                    .saturating_sub(taken_at.elapsed())
+                    .min(total.saturating_sub(began.elapsed()));
                 let Some(on) = to.waits_on().filter(|_| !patience.is_zero()) else {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody reads it"));
                 };
-                let timeout = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
+                let timeout = Timespec {
+                    tv_sec: patience.as_secs().cast_signed(),
+                    tv_nsec: patience.subsec_nanos().into(),
+                };
                 let mut poll = [PollFd::from_borrowed_fd(on, PollFlags::OUT)];
                 match rustix::event::poll(&mut poll, Some(&timeout)) {
                     Ok(_) | Err(Errno::INTR) => {}
@@ -136,8 +166,8 @@ pub(crate) fn hide(secrets: &'static Secrets) {
     let _ = SECRETS.set(secrets);
 }
 
-/// Writes a message of ours to standard error, one line, after what the command wrote there. Where nobody takes it there is
-/// nobody else to tell.
+/// Writes a message of ours to standard error, one line, after what the command wrote there. Where
+/// nobody takes it there is nobody else to tell.
 pub(crate) fn say(message: &str) {
     static IN_VAIN: AtomicBool = AtomicBool::new(false);
     let patience = if IN_VAIN.load(Ordering::Relaxed) { Duration::ZERO } else { MESSAGE_PATIENCE };
@@ -150,7 +180,8 @@ pub(crate) fn say(message: &str) {
 
 fn is_writable(to: BorrowedFd<'_>) -> bool {
     let mut poll = [PollFd::new(&to, PollFlags::OUT)];
-    rustix::event::poll(&mut poll, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    rustix::event::poll(&mut poll, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
+        .is_ok_and(|ready| ready > 0)
 }
 
 fn is_null(device: rustix::fs::Dev) -> bool {
@@ -172,9 +203,13 @@ mod tests {
     fn a_reader_that_takes_nothing_is_not_waited_for_beyond_the_time() {
         for asked in [None, Some(true), Some(false)] {
             let (_reader, writer) = stuck();
-            let mut to = asked.map_or_else(|| Writer::of(writer), |without_waiting| Writer::Asked { to: writer, without_waiting });
+            let mut to = asked.map_or_else(
+                || Writer::of(writer),
+                |without_waiting| Writer::Asked { to: writer, without_waiting },
+            );
             let idle = Duration::from_millis(50);
-            let error = within(&mut to, &vec![0; 1 << 20], idle, Duration::from_secs(3600)).unwrap_err();
+            let error =
+                within(&mut to, &vec![0; 1 << 20], idle, Duration::from_secs(3600)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{asked:?}");
         }
     }
@@ -193,7 +228,8 @@ mod tests {
         };
         let endless = vec![0; 1 << 30];
         let total = Duration::from_millis(100);
-        let error = within(&mut Writer::of(writer), &endless, Duration::from_secs(3600), total).unwrap_err();
+        let error = within(&mut Writer::of(writer), &endless, Duration::from_secs(3600), total)
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         done.store(true, Ordering::Relaxed);
         let _ = rustix::io::write(writer, b"x");
@@ -204,7 +240,13 @@ mod tests {
     fn nobody_at_the_other_end_is_an_error_at_once() {
         let (reader, writer) = stuck();
         drop(reader);
-        let error = within(&mut Writer::of(writer), b"x", Duration::from_secs(3600), Duration::from_secs(3600)).unwrap_err();
+        let error = within(
+            &mut Writer::of(writer),
+            b"x",
+            Duration::from_secs(3600),
+            Duration::from_secs(3600),
+        )
+        .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -1,5 +1,5 @@
-//! What can be typed and many commands share, as types. The top level is in `command`, and the struct of a sub-command beside
-//! the code that performs it.
+//! What can be typed and many commands share, as types. The top level is in `command`, and the
+//! struct of a sub-command beside the code that performs it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -32,8 +32,16 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub token_file: Option<PathBuf>,
 
-    /// Certificates (PEM) that alone are trusted to speak for an https scheduler [default: the system's]
-    #[arg(long, global = true, env = "PVN_CA_FILE", hide_env = true, value_name = "FILE", help_heading = "Global options")]
+    /// Certificates (PEM) that alone are trusted to speak for an https scheduler [default: the
+    /// system's]
+    #[arg(
+        long,
+        global = true,
+        env = "PVN_CA_FILE",
+        hide_env = true,
+        value_name = "FILE",
+        help_heading = "Global options"
+    )]
     pub ca_file: Option<PathBuf>,
 
     /// How to print data: table, json or yaml
@@ -123,7 +131,11 @@ impl ChannelArgument {
 
     /// For the commands in what is told of it.
     pub fn named(&self) -> CommandTarget<'_> {
-        CommandTarget { application: &self.service.app, service: &self.service.service, channel: &self.channel }
+        CommandTarget {
+            application: &self.service.app,
+            service: &self.service.service,
+            channel: &self.channel,
+        }
     }
 
     /// The same, and what follows it.
@@ -181,14 +193,22 @@ impl Params {
     pub fn by_channel(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, Failure> {
         let mut channels: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for text in &self.params_for_channel {
-            let wrong = || Failure::with_next(format!("--param-for-channel `{text}` names no channel"), "write it as CHANNEL:NAME=VALUE");
+            let wrong = || {
+                Failure::with_next(
+                    format!("--param-for-channel `{text}` names no channel"),
+                    "write it as CHANNEL:NAME=VALUE",
+                )
+            };
             let (channel, param) = text.split_once(':').ok_or_else(wrong)?;
             if channel.is_empty() || channel.contains('=') {
                 return Err(wrong());
             }
             channels.entry(channel.to_owned()).or_default().push(param.to_owned());
         }
-        channels.into_iter().map(|(channel, params)| Ok((channel, parse_params("--param-for-channel", &params)?))).collect()
+        channels
+            .into_iter()
+            .map(|(channel, params)| Ok((channel, parse_params("--param-for-channel", &params)?)))
+            .collect()
     }
 }
 
@@ -220,10 +240,14 @@ pub fn parse_params(flag: &str, texts: &[String]) -> Result<BTreeMap<String, Str
     Ok(values)
 }
 
-/// The command without the variables that are set and empty: for people and Pods that is how a variable is unset, and clap
-/// would take it for a value. `value` is `std::env::var_os`.
-pub fn without_empty_variables(command: clap::Command, value: fn(&OsStr) -> Option<OsString>) -> clap::Command {
-    let empty = move |arg: &Arg| arg.get_env().and_then(value).is_some_and(|value| value.is_empty());
+/// The command without the variables that are set and empty: for people and Pods that is how a
+/// variable is unset, and clap would take it for a value. `value` is `std::env::var_os`.
+pub fn without_empty_variables(
+    command: clap::Command,
+    value: fn(&OsStr) -> Option<OsString>,
+) -> clap::Command {
+    let empty =
+        move |arg: &Arg| arg.get_env().and_then(value).is_some_and(|value| value.is_empty());
     command
         .mut_args(move |arg| if empty(&arg) { arg.env(None::<&'static str>) } else { arg })
         .mut_subcommands(move |command| without_empty_variables(command, value))
@@ -237,7 +261,10 @@ mod tests {
         let texts: Vec<_> = texts.iter().map(ToString::to_string).collect();
         match (parse_params("--param", &texts), expected) {
             (Ok(found), Ok(expected)) => {
-                let expected: BTreeMap<_, _> = expected.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+                let expected: BTreeMap<_, _> = expected
+                    .iter()
+                    .map(|(name, value)| (name.to_string(), value.to_string()))
+                    .collect();
                 assert_eq!(found, expected);
             }
             (Err(failure), Err(part)) => assert!(failure.to_string().contains(part), "{failure}"),
@@ -256,7 +283,8 @@ mod tests {
 
     #[test]
     fn a_parameter_for_a_channel_names_it_before_the_first_colon() {
-        let params = |text: &str| Params { params: vec![], params_for_channel: vec![text.to_owned()] };
+        let params =
+            |text: &str| Params { params: vec![], params_for_channel: vec![text.to_owned()] };
         let found = params("eu:url=http://h:80").by_channel().unwrap();
         assert_eq!(found["eu"]["url"], "http://h:80");
         for wrong in ["url=http://h", "x", ":a=b"] {

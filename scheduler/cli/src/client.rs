@@ -1,5 +1,6 @@
-//! Speaks HTTP with the scheduler. The only place that names `reqwest`. Every answer that is not 2xx is a
-//! [`Failure::Refused`] with the server's own words; every wait on the network has a limit.
+//! Speaks HTTP with the scheduler. The only place that names `reqwest`. Every answer that is not
+//! 2xx is a [`Failure::Refused`] with the server's own words; every wait on the network has a
+//! limit.
 
 mod answer;
 mod sse;
@@ -23,14 +24,17 @@ use crate::failure::{Failure, speaks_another_language};
 
 /// Longest wait for a connection: beyond it nobody is there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest silence inside an answer. The server sends a comment into event streams every 15 s, so this means it is gone.
+/// Longest silence inside an answer. The server sends a comment into event streams every 15 s, so
+/// this means it is gone.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest wait for an answer to be whole, however steadily it trickles; twice that with its head. A page of a list is megabytes at most.
+/// Longest wait for an answer to be whole, however steadily it trickles; twice that with its head.
+/// A page of a list is megabytes at most.
 const WHOLE_WITHIN: Duration = Duration::from_mins(5);
 /// Longest answer read into memory: a page of 1000 large items stays far below.
 const ANSWER_LIMIT_BYTES: usize = 256 << 20;
-/// Longest time that a connection is kept for the next request. Proxies and schedulers that start anew close those that idle, which is
-/// not seen while a person is asked; a wait looks many times within it.
+/// Longest time that a connection is kept for the next request. Proxies and schedulers that start
+/// anew close those that idle, which is not seen while a person is asked; a wait looks many times
+/// within it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Items asked for in one page.
 const PAGE_ITEMS: usize = 200;
@@ -40,7 +44,8 @@ const PAGE_ITEMS: usize = 200;
 pub struct Listed<T> {
     /// The items.
     pub items: Vec<T>,
-    /// Rows of the database that belong into the list and cannot be read: each one's place and the reason.
+    /// Rows of the database that belong into the list and cannot be read: each one's place and the
+    /// reason.
     pub unreadable: Vec<String>,
 }
 
@@ -76,7 +81,10 @@ pub fn is_local(server: &str) -> bool {
     let Ok(url) = Url::parse(server) else { return false };
     match url.host_str() {
         Some("localhost") => true,
-        Some(host) => host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+        Some(host) => host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback()),
         None => false,
     }
 }
@@ -91,10 +99,15 @@ impl Authorities {
     /// # Errors
     /// When there is none that can be used.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let wrong = |why: String| Failure::with_next(why, "give --ca-file or PVN_CA_FILE a file of PEM certificates");
-        let unreadable = |why: &dyn Display| wrong(format!("cannot read the certificates in {}: {why}", path.display()));
+        let wrong = |why: String| {
+            Failure::with_next(why, "give --ca-file or PVN_CA_FILE a file of PEM certificates")
+        };
+        let unreadable = |why: &dyn Display| {
+            wrong(format!("cannot read the certificates in {}: {why}", path.display()))
+        };
         let pem = std::fs::read(path).map_err(|error| unreadable(&error))?;
-        let given = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| unreadable(&cause(&error)))?;
+        let given = reqwest::Certificate::from_pem_bundle(&pem)
+            .map_err(|error| unreadable(&cause(&error)))?;
         if given.is_empty() {
             return Err(wrong(format!("there is no certificate in {}", path.display())));
         }
@@ -103,11 +116,16 @@ impl Authorities {
 }
 
 impl Client {
-    /// A client for the scheduler at `server`, `http://HOST:PORT` with an optional path before `/v1`.
+    /// A client for the scheduler at `server`, `http://HOST:PORT` with an optional path before
+    /// `/v1`.
     ///
     /// # Errors
     /// When `server` is no such address.
-    pub fn new(server: &str, authorities: Option<Authorities>, token: Option<Token>) -> Result<Self, Failure> {
+    pub fn new(
+        server: &str,
+        authorities: Option<Authorities>,
+        token: Option<Token>,
+    ) -> Result<Self, Failure> {
         Self::with_timeouts(server, authorities, token, (IDLE_TIMEOUT, WHOLE_WITHIN))
     }
 
@@ -118,15 +136,26 @@ impl Client {
         (idle, whole_within): (Duration, Duration),
     ) -> Result<Self, Failure> {
         // Whatever stands before an @ may be a password, which no message repeats.
-        let shown = if server.contains('@') { "what is given as --server or PVN_SERVER".to_owned() } else { format!("`{server}`") };
-        let wrong =
-            |why: &str| Failure::with_next(format!("{shown} is not the address of a scheduler: {why}"), "write it as http://HOST:PORT");
+        let shown = if server.contains('@') {
+            "what is given as --server or PVN_SERVER".to_owned()
+        } else {
+            format!("`{server}`")
+        };
+        let wrong = |why: &str| {
+            Failure::with_next(
+                format!("{shown} is not the address of a scheduler: {why}"),
+                "write it as http://HOST:PORT",
+            )
+        };
         if !["http://", "https://"].iter().any(|scheme| server.starts_with(scheme)) {
             return Err(wrong("it does not start with http:// or https://"));
         }
         let base = Url::parse(server).map_err(|error| wrong(&error.to_string()))?;
         if !base.username().is_empty() || base.password().is_some() {
-            return Err(wrong("it has a user or a password in it, and a scheduler takes a token alone (--token-file)"));
+            return Err(wrong(
+                "it has a user or a password in it, and a scheduler takes a token alone \
+                 (--token-file)",
+            ));
         }
         // The whole program's cryptography is ring's; whoever came before set the same.
         let _set_already = rustls::crypto::ring::default_provider().install_default();
@@ -146,7 +175,9 @@ impl Client {
             None if base.scheme() == "http" => builder.tls_certs_only([]),
             None => builder,
         };
-        let http = builder.build().map_err(|error| Failure::user(format!("cannot set up the HTTP client: {error}")))?;
+        let http = builder
+            .build()
+            .map_err(|error| Failure::user(format!("cannot set up the HTTP client: {error}")))?;
         Ok(Self { http, base, token, whole_within })
     }
 
@@ -159,7 +190,11 @@ impl Client {
     ///
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Refused`].
-    pub async fn get<T: DeserializeOwned>(&self, path: &[&str], query: &[(&str, String)]) -> Result<T, Failure> {
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::GET, path, query)?, Does::Look).await
     }
 
@@ -167,8 +202,14 @@ impl Client {
     ///
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Refused`].
-    pub async fn get_bytes(&self, path: &[&str], query: &[(&str, String)]) -> Result<Vec<u8>, Failure> {
-        let answer = self.sent_for(AnswerBody::Bytes, self.request(Method::GET, path, query)?, Does::Look).await?;
+    pub async fn get_bytes(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<Vec<u8>, Failure> {
+        let answer = self
+            .sent_for(AnswerBody::Bytes, self.request(Method::GET, path, query)?, Does::Look)
+            .await?;
         self.body(answer, Does::Look).await
     }
 
@@ -206,7 +247,11 @@ impl Client {
     ///
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Unknown`], [`Failure::Refused`].
-    pub async fn post<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::POST, path, &[])?.json(body), Does::Change).await
     }
 
@@ -214,7 +259,11 @@ impl Client {
     ///
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Refused`].
-    pub async fn ask<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
+    pub async fn ask<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::POST, path, &[])?.json(body), Does::Look).await
     }
 
@@ -222,7 +271,11 @@ impl Client {
     ///
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Unknown`], [`Failure::Refused`].
-    pub async fn put<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
+    pub async fn put<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::PUT, path, &[])?.json(body), Does::Change).await
     }
 
@@ -231,28 +284,47 @@ impl Client {
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Unknown`], [`Failure::Refused`].
     pub async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
-        self.sent_for(AnswerBody::None, self.request(Method::DELETE, path, &[])?, Does::Change).await.map(drop)
+        self.sent_for(AnswerBody::None, self.request(Method::DELETE, path, &[])?, Does::Change)
+            .await
+            .map(drop)
     }
 
     /// Opens a stream of server-sent events; `last_id` is the one after which to go on.
     ///
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Refused`].
-    pub async fn events(&self, path: &[&str], query: &[(&str, String)], last_id: Option<&str>) -> Result<Events, Failure> {
-        let mut request = self.request(Method::GET, path, query)?.header("accept", "text/event-stream");
+    pub async fn events(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        last_id: Option<&str>,
+    ) -> Result<Events, Failure> {
+        let mut request =
+            self.request(Method::GET, path, query)?.header("accept", "text/event-stream");
         if let Some(id) = last_id {
             request = request.header("last-event-id", id);
         }
         let answer = self.sent_for(AnswerBody::Events, request, Does::Look).await?;
         let client = self.clone();
-        let bytes = answer.bytes_stream().map(move |piece| piece.map(|bytes| bytes.to_vec()).map_err(|error| client.unreachable(&error)));
+        let bytes = answer.bytes_stream().map(move |piece| {
+            piece.map(|bytes| bytes.to_vec()).map_err(|error| client.unreachable(&error))
+        });
         Ok(Events::new(bytes.boxed()))
     }
 
-    fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> Result<reqwest::RequestBuilder, Failure> {
+    fn request(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<reqwest::RequestBuilder, Failure> {
         let mut url = self.base.clone();
-        url.path_segments_mut().map_err(|()| Failure::user(format!("`{}` cannot carry a path", self.base)))?.pop_if_empty().extend(path);
-        let mut request = self.http.request(method, url).query(query).header("accept", "application/json");
+        url.path_segments_mut()
+            .map_err(|()| Failure::user(format!("`{}` cannot carry a path", self.base)))?
+            .pop_if_empty()
+            .extend(path);
+        let mut request =
+            self.http.request(method, url).query(query).header("accept", "application/json");
         if let Some(token) = &self.token {
             request = request.bearer_auth(&token.text);
         }
@@ -260,15 +332,28 @@ impl Client {
     }
 
     /// The same where the answer has to be of this kind.
-    async fn sent_for(&self, body: AnswerBody, request: reqwest::RequestBuilder, does: Does) -> Result<reqwest::Response, Failure> {
+    async fn sent_for(
+        &self,
+        body: AnswerBody,
+        request: reqwest::RequestBuilder,
+        does: Does,
+    ) -> Result<reqwest::Response, Failure> {
         let answer = self.sent(request, does).await?;
         if body.is_in(&answer) {
             return Ok(answer);
         }
-        Err(self.foreign(format!("answered with {}, not in a scheduler's words", answer.status()), None, does))
+        Err(self.foreign(
+            format!("answered with {}, not in a scheduler's words", answer.status()),
+            None,
+            does,
+        ))
     }
 
-    async fn sent(&self, request: reqwest::RequestBuilder, does: Does) -> Result<reqwest::Response, Failure> {
+    async fn sent(
+        &self,
+        request: reqwest::RequestBuilder,
+        does: Does,
+    ) -> Result<reqwest::Response, Failure> {
         let head = async { request.send().await.map_err(|error| self.broken_off(&error, does)) };
         let answer = self.in_time(does, head).await?;
         if answer.status().is_success() {
@@ -277,14 +362,22 @@ impl Client {
         let status = answer.status();
         let body = self.body(answer, does).await?;
         // Gateways tell problems too, of another type.
-        let told: Option<Problem> = serde_json::from_slice(&body).ok().filter(|told: &Problem| told.kind.contains(PROBLEMS_PATH));
+        let told: Option<Problem> = serde_json::from_slice(&body)
+            .ok()
+            .filter(|told: &Problem| told.kind.contains(PROBLEMS_PATH));
         let Some(problem) = told.map(Box::new) else {
-            return Err(self.foreign(format!("answered with {status}, not in a scheduler's words"), Some(status), does));
+            return Err(self.foreign(
+                format!("answered with {status}, not in a scheduler's words"),
+                Some(status),
+                does,
+            ));
         };
         Err(match &self.token {
-            Some(token) if status == StatusCode::UNAUTHORIZED => {
-                Failure::Token { server: self.server().to_owned(), origin: token.origin.clone(), problem }
-            }
+            Some(token) if status == StatusCode::UNAUTHORIZED => Failure::Token {
+                server: self.server().to_owned(),
+                origin: token.origin.clone(),
+                problem,
+            },
             _ => Failure::Refused(problem),
         })
     }
@@ -308,8 +401,9 @@ fn cause(error: &reqwest::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
-/// Whether a scheduler may have got the request. Not where no connection came about, where the request was given back unsent (source: the
-/// words of hyper for `Canceled`), and where whoever listens speaks no HTTP.
+/// Whether a scheduler may have got the request. Not where no connection came about, where the
+/// request was given back unsent (source: the words of hyper for `Canceled`), and where whoever
+/// listens speaks no HTTP.
 fn may_have_arrived(error: &reqwest::Error) -> bool {
     let mut next: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = next {

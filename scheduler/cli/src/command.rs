@@ -1,5 +1,5 @@
-//! The commands; one sub-command a file. Each reads its arguments, talks to the server, and prints. Here is the top level of what
-//! can be typed.
+//! The commands; one sub-command a file. Each reads its arguments, talks to the server, and prints.
+//! Here is the top level of what can be typed.
 
 pub mod applications;
 pub mod auth;
@@ -76,7 +76,8 @@ pub enum Command {
     /// See runtimes
     #[command(subcommand, alias = "runtime")]
     Runtimes(runtimes::Command),
-    /// Run one command of one service in one channel now, as a dry run: its result changes nothing in pvn
+    /// Run one command of one service in one channel now, as a dry run: its result changes nothing
+    /// in pvn
     Run(run::Arguments),
     /// Set, list and delete secrets
     #[command(subcommand, alias = "secret")]

@@ -1,5 +1,5 @@
-//! Where a command prints: data on stdout, talk on stderr. Knows whether people are watching, how wide their terminal is
-//! and whether they want colour. Tests use one that remembers.
+//! Where a command prints: data on stdout, talk on stderr. Knows whether people are watching, how
+//! wide their terminal is and whether they want colour. Tests use one that remembers.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -19,13 +19,15 @@ use crate::failure::Failure;
 use crate::table::{Table, harmless};
 use crate::typed::Typed;
 
-/// Terminals report at least this many columns to us; narrower ones get this many and wrap by themselves.
+/// Terminals report at least this many columns to us; narrower ones get this many and wrap by
+/// themselves.
 const NARROWEST: u16 = 40;
 
 /// Rows of a terminal that does not say: those of a VT100.
 const USUAL_ROWS: u16 = 24;
 
-/// Terminals have at least this many rows to us: a heading, a line of it, and the line that the cursor stands on.
+/// Terminals have at least this many rows to us: a heading, a line of it, and the line that the
+/// cursor stands on.
 const FEWEST_ROWS: u16 = 4;
 
 /// One of the two output streams.
@@ -40,7 +42,10 @@ struct ConsoleStream {
 
 impl ConsoleStream {
     /// Writes; once nobody reads any more that is an end, or nothing is written from then on.
-    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         match write(&mut *self.to) {
             Err(error) if self.may_be_unread && error.kind() == io::ErrorKind::BrokenPipe => {
                 self.to = Box::new(io::sink());
@@ -51,8 +56,8 @@ impl ConsoleStream {
     }
 
     fn of_terminal(to: Box<dyn Write + Send>, width: Option<u16>) -> Self {
-        let wanted =
-            std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         Self { to, width, colour: width.is_some() && wanted, may_be_unread: false }
     }
 }
@@ -102,9 +107,15 @@ impl Write for Remembered {
 impl Console {
     /// The one of this process.
     pub fn of_process() -> Self {
-        let width = |size: Option<(terminal_size::Width, terminal_size::Height)>| size.map(|(columns, _)| columns.0.max(NARROWEST));
-        let out = io::stdout().is_terminal().then(|| width(terminal_size::terminal_size_of(io::stdout())).unwrap_or(80));
-        let err = io::stderr().is_terminal().then(|| width(terminal_size::terminal_size_of(io::stderr())).unwrap_or(80));
+        let width = |size: Option<(terminal_size::Width, terminal_size::Height)>| {
+            size.map(|(columns, _)| columns.0.max(NARROWEST))
+        };
+        let out = io::stdout()
+            .is_terminal()
+            .then(|| width(terminal_size::terminal_size_of(io::stdout())).unwrap_or(80));
+        let err = io::stderr()
+            .is_terminal()
+            .then(|| width(terminal_size::terminal_size_of(io::stderr())).unwrap_or(80));
         Self {
             input: Box::new(io::stdin()),
             can_ask: io::stdin().is_terminal() && err.is_some(),
@@ -116,13 +127,24 @@ impl Console {
         }
     }
 
-    /// One that remembers stdout and stderr and reads `input`; with a `width` it is a terminal with a person at it.
+    /// One that remembers stdout and stderr and reads `input`; with a `width` it is a terminal with
+    /// a person at it.
     pub fn remembering(input: &[u8], width: Option<u16>) -> (Self, Remembered, Remembered) {
         let (out, err) = (Remembered::default(), Remembered::default());
         let console = Self {
             input: Box::new(io::Cursor::new(input.to_vec())),
-            out: ConsoleStream { to: Box::new(out.clone()), width, colour: false, may_be_unread: false },
-            err: ConsoleStream { to: Box::new(err.clone()), width, colour: false, may_be_unread: false },
+            out: ConsoleStream {
+                to: Box::new(out.clone()),
+                width,
+                colour: false,
+                may_be_unread: false,
+            },
+            err: ConsoleStream {
+                to: Box::new(err.clone()),
+                width,
+                colour: false,
+                may_be_unread: false,
+            },
             can_ask: width.is_some(),
             is_of_process: false,
             format: OutputFormat::Table,
@@ -131,7 +153,8 @@ impl Console {
         (console, out, err)
     }
 
-    /// From here on the command goes on to its end when nobody reads what it prints: its exit code is the answer.
+    /// From here on the command goes on to its end when nobody reads what it prints: its exit code
+    /// is the answer.
     pub fn go_on_unread(&mut self) {
         (self.out.may_be_unread, self.err.may_be_unread) = (true, true);
     }
@@ -157,14 +180,22 @@ impl Console {
 
     /// The same for clap, which writes help through us.
     pub fn clap_colour(&self) -> clap::ColorChoice {
-        if self.out.colour || self.err.colour { clap::ColorChoice::Always } else { clap::ColorChoice::Never }
+        if self.out.colour || self.err.colour {
+            clap::ColorChoice::Always
+        } else {
+            clap::ColorChoice::Never
+        }
     }
 
-    /// Columns and rows of the terminal behind stderr as they are now, if it is one: people change it under us.
+    /// Columns and rows of the terminal behind stderr as they are now, if it is one: people change
+    /// it under us.
     pub fn talk_size(&self) -> Option<(u16, u16)> {
         let width = self.err.width?;
-        let now = if self.is_of_process { terminal_size::terminal_size_of(io::stderr()) } else { None };
-        Some(now.map_or((width, USUAL_ROWS), |(columns, rows)| (columns.0.max(NARROWEST), rows.0.max(FEWEST_ROWS))))
+        let now =
+            if self.is_of_process { terminal_size::terminal_size_of(io::stderr()) } else { None };
+        Some(now.map_or((width, USUAL_ROWS), |(columns, rows)| {
+            (columns.0.max(NARROWEST), rows.0.max(FEWEST_ROWS))
+        }))
     }
 
     /// Whether a person can be asked something.
@@ -244,19 +275,28 @@ impl Console {
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
-    pub fn print<T: Serialize>(&mut self, value: &T, people: impl FnOnce(&Paper) -> String) -> Result<(), Failure> {
+    pub fn print<T: Serialize>(
+        &mut self,
+        value: &T,
+        people: impl FnOnce(&Paper) -> String,
+    ) -> Result<(), Failure> {
         let text = match self.format {
             OutputFormat::Json => json(value)?,
             OutputFormat::Yaml => yaml(value)?,
             OutputFormat::Table => {
-                let paper = Paper { width: self.out.width, colour: self.out.colour, typed: self.typed.clone() };
+                let paper = Paper {
+                    width: self.out.width,
+                    colour: self.out.colour,
+                    typed: self.typed.clone(),
+                };
                 paper.typed.text(&people(&paper)).into_owned()
             }
         };
         self.data(&text)
     }
 
-    /// Says what was done to people, on stderr; with JSON or YAML programs get the server's answer, on stdout.
+    /// Says what was done to people, on stderr; with JSON or YAML programs get the server's answer,
+    /// on stdout.
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
@@ -266,25 +306,36 @@ impl Console {
         self.print(answer, |_| String::new())
     }
 
-    /// Prints a list: as a JSON array, as YAML, or as a table; people are told when it is empty, and after it what is missing
-    /// because it cannot be read.
+    /// Prints a list: as a JSON array, as YAML, or as a table; people are told when it is empty,
+    /// and after it what is missing because it cannot be read.
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
-    pub fn print_list<T: Serialize>(&mut self, list: &Listed<T>, none: &str, table: impl FnOnce(&[T]) -> Table) -> Result<(), Failure> {
+    pub fn print_list<T: Serialize>(
+        &mut self,
+        list: &Listed<T>,
+        none: &str,
+        table: impl FnOnce(&[T]) -> Table,
+    ) -> Result<(), Failure> {
         match list.items.as_slice() {
-            [] if self.format == OutputFormat::Table && list.unreadable.is_empty() => return self.say(none),
+            [] if self.format == OutputFormat::Table && list.unreadable.is_empty() => {
+                return self.say(none);
+            }
             [] if self.format == OutputFormat::Table => {}
             items => self.print(&items, |paper| paper.table(&table(items)))?,
         }
         self.talk(&diagnostics::unreadable(&list.unreadable, self.err.colour))
     }
 
-    /// Ends when nobody can read what is written to stdout any more (`pvnctl … | head`); never, where that cannot be known.
+    /// Ends when nobody can read what is written to stdout any more (`pvnctl … | head`); never,
+    /// where that cannot be known.
     pub fn reader_gone(&self) -> impl Future<Output = ()> + use<> {
-        let stdout = self.is_of_process.then(|| io::stdout().as_fd().try_clone_to_owned().ok()).flatten();
-        // Nothing is written through this one, so it does not matter that writing to it may block. What is no pipe is refused.
-        let pipe = stdout.and_then(|stdout| pipe::Sender::from_file_unchecked(File::from(stdout)).ok());
+        let stdout =
+            self.is_of_process.then(|| io::stdout().as_fd().try_clone_to_owned().ok()).flatten();
+        // Nothing is written through this one, so it does not matter that writing to it may block.
+        // What is no pipe is refused.
+        let pipe =
+            stdout.and_then(|stdout| pipe::Sender::from_file_unchecked(File::from(stdout)).ok());
         async move {
             match pipe {
                 // Readiness for errors alone comes when the last reader has gone.
@@ -314,7 +365,10 @@ impl Console {
             }
             answer.push(byte[0]);
         }
-        Ok(matches!(String::from_utf8_lossy(&answer).trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+        Ok(matches!(
+            String::from_utf8_lossy(&answer).trim().to_ascii_lowercase().as_str(),
+            "y" | "yes"
+        ))
     }
 
     /// Reads stdin to its end, at most `limit` bytes.
@@ -330,18 +384,25 @@ impl Console {
         Ok(bytes)
     }
 
-    /// Prints why a command failed: one line, what to do next, and config problems as a compiler shows them.
+    /// Prints why a command failed: one line, what to do next, and config problems as a compiler
+    /// shows them.
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn report(&mut self, failure: &Failure) -> Result<(), Failure> {
-        let (error, help) = if self.err.colour { (bold(AnsiColor::Red), bold(AnsiColor::Cyan)) } else { (Style::new(), Style::new()) };
+        let (error, help) = if self.err.colour {
+            (bold(AnsiColor::Red), bold(AnsiColor::Cyan))
+        } else {
+            (Style::new(), Style::new())
+        };
         match failure {
             Failure::Ended(_) => return Ok(()),
             Failure::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             // What could not be written stays so, and would be in the way of these words.
             Failure::Output(_) | Failure::Untold { .. } => self.out.to = Box::new(io::sink()),
-            Failure::Config(problems) => self.talk(&diagnostics::render(problems, self.err.colour))?,
+            Failure::Config(problems) => {
+                self.talk(&diagnostics::render(problems, self.err.colour))?
+            }
             Failure::Refused(problem) if !problem.problems.is_empty() => {
                 self.talk(&diagnostics::render(&problem.problems, self.err.colour))?
             }
@@ -384,12 +445,15 @@ fn bold(colour: AnsiColor) -> Style {
 
 /// Pretty JSON and a line end.
 fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::user(format!("cannot print this as JSON: {error}")))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::user(format!("cannot print this as JSON: {error}")))?;
     Ok(text + "\n")
 }
 
 fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
-    let broken = |error: &dyn std::fmt::Display| Failure::user(format!("cannot print this as YAML: {error}"));
+    let broken = |error: &dyn std::fmt::Display| {
+        Failure::user(format!("cannot print this as YAML: {error}"))
+    };
     // By way of JSON, so that both formats show the same fields.
     let value = serde_json::to_value(value).map_err(|error| broken(&error))?;
     serde_saphyr::to_string(&value).map_err(|error| broken(&error))

@@ -1,4 +1,5 @@
-//! Finds the server and the token: flags, then environment, then the data directory of a scheduler on this machine.
+//! Finds the server and the token: flags, then environment, then the data directory of a scheduler
+//! on this machine.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -20,12 +21,17 @@ const TOKEN_LIMIT_BYTES: u64 = 4096;
 /// A malformed address, or a file that was named and cannot be used.
 pub fn client(global: &Global) -> Result<Client, Failure> {
     let environment = Environment {
-        // One that is set and empty is a secret that somebody did not get: the token of another is none for them.
+        // One that is set and empty is a secret that somebody did not get: the token of another is
+        // none for them.
         token: std::env::var("PVN_AUTH_TOKEN").ok(),
         data_dir: std::env::var_os("PVN_DATA_DIR").filter(|dir| !dir.is_empty()),
     };
     let authorities = global.ca_file.as_deref().map(Authorities::read).transpose()?;
-    Client::new(&global.server, authorities, token(&global.server, global.token_file.as_deref(), environment)?)
+    Client::new(
+        &global.server,
+        authorities,
+        token(&global.server, global.token_file.as_deref(), environment)?,
+    )
 }
 
 struct Environment {
@@ -33,9 +39,13 @@ struct Environment {
     data_dir: Option<OsString>,
 }
 
-/// The token to use, if one is found. The file in the default data directory is only sent to this machine: a token that
-/// nobody named must not reach a stranger.
-fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<Option<Token>, Failure> {
+/// The token to use, if one is found. The file in the default data directory is only sent to this
+/// machine: a token that nobody named must not reach a stranger.
+fn token(
+    server: &str,
+    file: Option<&Path>,
+    environment: Environment,
+) -> Result<Option<Token>, Failure> {
     if let Some(path) = file {
         return read(path).map(|text| found(text, path.display().to_string())).map_err(|why| {
             Failure::with_next(
@@ -45,18 +55,26 @@ fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<
         });
     }
     if let Some(text) = environment.token {
-        let token = word(&text)
-            .map_err(|why| Failure::with_next(format!("cannot use PVN_AUTH_TOKEN: {why}"), "set it to the token alone, or unset it"))?;
+        let token = word(&text).map_err(|why| {
+            Failure::with_next(
+                format!("cannot use PVN_AUTH_TOKEN: {why}"),
+                "set it to the token alone, or unset it",
+            )
+        })?;
         return Ok(found(token, "PVN_AUTH_TOKEN".to_owned()));
     }
     if environment.data_dir.is_none() && !is_local(server) {
         return Ok(None);
     }
-    let path = environment.data_dir.map_or_else(|| PathBuf::from("pvn-data"), PathBuf::from).join(TOKEN_FILE);
+    let path = environment
+        .data_dir
+        .map_or_else(|| PathBuf::from("pvn-data"), PathBuf::from)
+        .join(TOKEN_FILE);
     let cannot = |why: String| {
         Failure::with_next(
             format!("cannot read the token file {}: {why}", path.display()),
-            "run as the user that runs the scheduler, or give a token with --token-file or PVN_AUTH_TOKEN",
+            "run as the user that runs the scheduler, or give a token with --token-file or \
+             PVN_AUTH_TOKEN",
         )
     };
     match path.try_exists() {
@@ -73,7 +91,8 @@ fn found(text: String, origin: String) -> Option<Token> {
 fn read(path: &Path) -> Result<String, String> {
     // Not by its size: that of a device says nothing.
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(TOKEN_LIMIT_BYTES + 1).read_to_end(&mut bytes));
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(TOKEN_LIMIT_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| error.to_string())?;
     if bytes.len() as u64 > TOKEN_LIMIT_BYTES {
         return Err(format!("it has more than {TOKEN_LIMIT_BYTES} bytes, which is no token"));
@@ -96,10 +115,21 @@ mod tests {
 
     const LOCAL: &str = "http://127.0.0.1:7780";
 
-    fn check(server: &str, file: Option<&Path>, token_variable: Option<&str>, data_dir: Option<&Path>, expected: Option<&str>) {
-        let environment =
-            Environment { token: token_variable.map(str::to_owned), data_dir: data_dir.map(|dir| dir.as_os_str().to_owned()) };
-        assert_eq!(token(server, file, environment).unwrap().map(|token| token.text).as_deref(), expected);
+    fn check(
+        server: &str,
+        file: Option<&Path>,
+        token_variable: Option<&str>,
+        data_dir: Option<&Path>,
+        expected: Option<&str>,
+    ) {
+        let environment = Environment {
+            token: token_variable.map(str::to_owned),
+            data_dir: data_dir.map(|dir| dir.as_os_str().to_owned()),
+        };
+        assert_eq!(
+            token(server, file, environment).unwrap().map(|token| token.text).as_deref(),
+            expected
+        );
     }
 
     #[test]
@@ -120,10 +150,14 @@ mod tests {
         let with = |token: &str| Environment { token: Some(token.to_owned()), data_dir: None };
         for text in ["abc\ndef", " ", "", "é"] {
             let failure = token(LOCAL, None, with(text)).unwrap_err().to_string();
-            assert!(failure.contains("PVN_AUTH_TOKEN") && failure.contains("single word"), "{failure}");
+            assert!(
+                failure.contains("PVN_AUTH_TOKEN") && failure.contains("single word"),
+                "{failure}"
+            );
         }
         assert_eq!(token(LOCAL, None, with(" abc\n")).unwrap().unwrap().text, "abc");
-        let endless = token(LOCAL, Some(Path::new("/dev/zero")), with("x")).unwrap_err().to_string();
+        let endless =
+            token(LOCAL, Some(Path::new("/dev/zero")), with("x")).unwrap_err().to_string();
         assert!(endless.contains("/dev/zero") && endless.contains("no token"), "{endless}");
     }
 
@@ -132,17 +166,28 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
-        // What lies in a file cannot be looked for, whoever asks; of a directory of another user the system says so, too.
-        let environment = Environment { token: None, data_dir: Some(file.clone().into_os_string()) };
+        // What lies in a file cannot be looked for, whoever asks; of a directory of another user
+        // the system says so, too.
+        let environment =
+            Environment { token: None, data_dir: Some(file.clone().into_os_string()) };
         let failure = token(LOCAL, None, environment).unwrap_err();
-        assert!(failure.to_string().starts_with(&format!("cannot read the token file {}/admin-token: ", file.display())), "{failure}");
+        assert!(
+            failure.to_string().starts_with(&format!(
+                "cannot read the token file {}/admin-token: ",
+                file.display()
+            )),
+            "{failure}"
+        );
     }
 
     #[test]
     fn a_token_file_that_is_named_must_be_readable() {
         let environment = || Environment { token: None, data_dir: None };
         let failure = token(LOCAL, Some(Path::new("/nowhere/token")), environment()).unwrap_err();
-        assert!(failure.to_string().starts_with("cannot read the token file /nowhere/token: "), "{failure}");
+        assert!(
+            failure.to_string().starts_with("cannot read the token file /nowhere/token: "),
+            "{failure}"
+        );
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("two");
         std::fs::write(&file, "two words").unwrap();

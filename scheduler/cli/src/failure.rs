@@ -4,7 +4,8 @@ use std::io;
 
 use schema::api::{Diagnostic, Problem};
 
-/// Why a command ended without having done what it was asked. Printed once, by [`crate::console::Console::report`].
+/// Why a command ended without having done what it was asked. Printed once, by
+/// [`crate::console::Console::report`].
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Something that the person can put right. `next` says how.
@@ -28,14 +29,18 @@ pub enum Failure {
         next: Option<String>,
     },
     /// A request that changes something was sent, and its answer is lost.
-    #[error("{server} did not answer: {why}; the request was sent, and nobody knows whether it was carried out")]
+    #[error(
+        "{server} did not answer: {why}; the request was sent, and nobody knows whether it was \
+         carried out"
+    )]
     Unknown {
         /// The address used.
         server: String,
         /// What the network says.
         why: String,
     },
-    /// Something else answered than a scheduler: a proxy, another program. Of a request that changes something that is `Unknown`.
+    /// Something else answered than a scheduler: a proxy, another program. Of a request that
+    /// changes something that is `Unknown`.
     #[error("{server} {what}")]
     Foreign {
         /// The address used.
@@ -77,23 +82,30 @@ pub enum Failure {
     },
 }
 
-/// Whether a TLS handshake met bytes that are none of TLS. Source: the words of rustls for `InvalidMessage`.
+/// Whether a TLS handshake met bytes that are none of TLS. Source: the words of rustls for
+/// `InvalidMessage`.
 fn speaks_no_tls(why: &str) -> bool {
     why.contains("received corrupt message")
 }
 
-/// Whether an answer began with bytes that are none of HTTP, as an alert of TLS does. Source: the words of hyper.
+/// Whether an answer began with bytes that are none of HTTP, as an alert of TLS does. Source: the
+/// words of hyper.
 pub(crate) fn speaks_another_language(why: &str) -> bool {
     why.contains("invalid http version")
 }
 
-/// Whether the server knows the token that it refuses: it expired, or was revoked. Source: the words of the scheduler's `access`.
+/// Whether the server knows the token that it refuses: it expired, or was revoked. Source: the
+/// words of the scheduler's `access`.
 fn is_known(problem: &Problem) -> bool {
     !problem.detail.contains("is not one of this scheduler's")
 }
 
 fn count(problems: usize) -> String {
-    if problems == 1 { "1 problem in the config files".to_owned() } else { format!("{problems} problems in the config files") }
+    if problems == 1 {
+        "1 problem in the config files".to_owned()
+    } else {
+        format!("{problems} problems in the config files")
+    }
 }
 
 impl Failure {
@@ -111,7 +123,9 @@ impl Failure {
     #[must_use]
     pub fn after(self, done: impl FnOnce() -> String) -> Self {
         match self {
-            Self::Output(source) if source.kind() != io::ErrorKind::BrokenPipe => Self::Untold { source, done: done() },
+            Self::Output(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+                Self::Untold { source, done: done() }
+            }
             other => other,
         }
     }
@@ -125,7 +139,8 @@ impl Failure {
         }
     }
 
-    /// What the program ends with: a closed pipe is no error, all else is 1 unless it says otherwise.
+    /// What the program ends with: a closed pipe is no error, all else is 1 unless it says
+    /// otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Ended(code) | Self::User { code, .. } => *code,
@@ -134,8 +149,8 @@ impl Failure {
         }
     }
 
-    /// Whether the same request may succeed later although nobody changes anything: the server was away or busy. One that was perhaps
-    /// carried out is none that is sent again unseen.
+    /// Whether the same request may succeed later although nobody changes anything: the server was
+    /// away or busy. One that was perhaps carried out is none that is sent again unseen.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -145,7 +160,8 @@ impl Failure {
         }
     }
 
-    /// The same for whoever waits for a scheduler: one that was `reached` comes back, and what else answers under its address goes.
+    /// The same for whoever waits for a scheduler: one that was `reached` comes back, and what else
+    /// answers under its address goes.
     pub fn passes(&self, reached: bool) -> bool {
         match self {
             Self::Unreachable { .. } => reached,
@@ -159,31 +175,50 @@ impl Failure {
         match self {
             Self::User { next, .. } => next.clone(),
             Self::Unreachable { next: Some(next), .. } => Some(next.clone()),
-            Self::Unreachable { server, why, .. } if server.starts_with("http://") && speaks_another_language(why) => Some(format!(
-                "whoever listens there speaks no HTTP, it may speak TLS: say --server {}",
-                server.replacen("http://", "https://", 1)
-            )),
+            Self::Unreachable { server, why, .. }
+                if server.starts_with("http://") && speaks_another_language(why) =>
+            {
+                Some(format!(
+                    "whoever listens there speaks no HTTP, it may speak TLS: say --server {}",
+                    server.replacen("http://", "https://", 1)
+                ))
+            }
             Self::Unknown { .. } => Some(
-                "look whether it was before you repeat it: `pvnctl releases list`, `pvnctl services get` and `pvnctl jobs list` show what is there"
+                "look whether it was before you repeat it: `pvnctl releases list`, `pvnctl \
+                 services get` and `pvnctl jobs list` show what is there"
                     .to_owned(),
             ),
-            Self::Foreign { .. } => {
-                Some("check the address, and that client and scheduler have the same version (`pvnctl --version`)".to_owned())
-            }
+            Self::Foreign { .. } => Some(
+                "check the address, and that client and scheduler have the same version (`pvnctl \
+                 --version`)"
+                    .to_owned(),
+            ),
             Self::Token { problem, .. } if !is_known(problem) => Some(
-                "another scheduler may listen there: say where the one of this token does with --server or PVN_SERVER; or give another token with --token-file FILE or PVN_AUTH_TOKEN"
+                "another scheduler may listen there: say where the one of this token does with \
+                 --server or PVN_SERVER; or give another token with --token-file FILE or \
+                 PVN_AUTH_TOKEN"
                     .to_owned(),
             ),
-            Self::Token { .. } => Some("give another token with --token-file FILE or PVN_AUTH_TOKEN".to_owned()),
-            Self::Unreachable { server, why, .. } if server.starts_with("https://") && speaks_no_tls(why) => Some(format!(
-                "whoever listens there speaks no TLS: say --server {}, or start the scheduler with --tls-cert and --tls-key",
-                server.replacen("https://", "http://", 1)
-            )),
-            Self::Unreachable { .. } => {
-                Some("start it with `pvn-scheduler serve`, or say where it listens with --server or PVN_SERVER".to_owned())
+            Self::Token { .. } => {
+                Some("give another token with --token-file FILE or PVN_AUTH_TOKEN".to_owned())
             }
+            Self::Unreachable { server, why, .. }
+                if server.starts_with("https://") && speaks_no_tls(why) =>
+            {
+                Some(format!(
+                    "whoever listens there speaks no TLS: say --server {}, or start the scheduler \
+                     with --tls-cert and --tls-key",
+                    server.replacen("https://", "http://", 1)
+                ))
+            }
+            Self::Unreachable { .. } => Some(
+                "start it with `pvn-scheduler serve`, or say where it listens with --server or \
+                 PVN_SERVER"
+                    .to_owned(),
+            ),
             Self::Refused(problem) if problem.status == 401 => Some(
-                "give a token with --token-file FILE or PVN_AUTH_TOKEN; beside the scheduler, PVN_DATA_DIR names the directory that holds `admin-token`"
+                "give a token with --token-file FILE or PVN_AUTH_TOKEN; beside the scheduler, \
+                 PVN_DATA_DIR names the directory that holds `admin-token`"
                     .to_owned(),
             ),
             _ => None,
@@ -197,15 +232,27 @@ mod tests {
 
     #[test]
     fn what_else_answers_is_waited_out_where_a_scheduler_was_reached_before() {
-        let foreign = |is_passing| Failure::Foreign { server: "http://x".to_owned(), what: "answered".to_owned(), is_passing };
+        let foreign = |is_passing| Failure::Foreign {
+            server: "http://x".to_owned(),
+            what: "answered".to_owned(),
+            is_passing,
+        };
         for (failure, at_first, after) in [
             (foreign(false), false, true),
             (foreign(true), true, true),
-            (Failure::Unreachable { server: String::new(), why: String::new(), next: None }, false, true),
+            (
+                Failure::Unreachable { server: String::new(), why: String::new(), next: None },
+                false,
+                true,
+            ),
             (Failure::Unknown { server: String::new(), why: String::new() }, false, false),
             (Failure::user("no"), false, false),
         ] {
-            assert_eq!((failure.passes(false), failure.passes(true)), (at_first, after), "{failure}");
+            assert_eq!(
+                (failure.passes(false), failure.passes(true)),
+                (at_first, after),
+                "{failure}"
+            );
         }
     }
 }

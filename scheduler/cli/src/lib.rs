@@ -1,5 +1,6 @@
-//! The client of the scheduler: reads config files, speaks HTTP, prints for people and for programs. The binary
-//! `pvnctl` is [`main`] alone; `pvn-scheduler dev` uses [`client`], [`wait`] and [`diagnostics`] like any other user.
+//! The client of the scheduler: reads config files, speaks HTTP, prints for people and for
+//! programs. The binary `pvnctl` is [`main`] alone; `pvn-scheduler dev` uses [`client`], [`wait`]
+//! and [`diagnostics`] like any other user.
 //!
 //! Data goes to stdout, talk to stderr, `-o json` is stable, and a closed pipe is no error.
 
@@ -27,8 +28,9 @@ use crate::command::Cli;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// The whole program: reads the arguments (the first is the program's name), does what they say, and returns the exit
-/// code: 0 done, 1 an error, and for everything that waits 2 failed and 3 timeout.
+/// The whole program: reads the arguments (the first is the program's name), does what they say,
+/// and returns the exit code: 0 done, 1 an error, and for everything that waits 2 failed and 3
+/// timeout.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let mut console = Console::of_process();
     run(arguments, &mut console)
@@ -36,8 +38,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// [`main`] on a console of the caller's choice; tests give one that remembers.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, console: &mut Console) -> u8 {
-    let command = without_empty_variables(Cli::command(), |name| std::env::var_os(name)).color(console.clap_colour());
-    let parsed = command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let command = without_empty_variables(Cli::command(), |name| std::env::var_os(name))
+        .color(console.clap_colour());
+    let parsed =
+        command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let ended = match parsed {
         Ok(cli) => perform(cli, console),
         Err(error) => refuse_arguments(&error, console),
@@ -53,23 +57,32 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, console: &mut Console)
     }
 }
 
-/// `--help` and `--version` are data and end with 0. A wrong argument ends with 1: 2 means "failed" to those who wait.
+/// `--help` and `--version` are data and end with 0. A wrong argument ends with 1: 2 means "failed"
+/// to those who wait.
 fn refuse_arguments(error: &clap::Error, console: &mut Console) -> Result<(), Failure> {
     if error.use_stderr() {
         let text = error.render();
-        console.talk(&if console.colours_stderr() { text.ansi().to_string() } else { text.to_string() })?;
+        console.talk(&if console.colours_stderr() {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        })?;
         Err(Failure::Ended(1))
     } else {
         let text = error.render();
-        console.data(&if console.colours_stdout() { text.ansi().to_string() } else { text.to_string() })
+        console.data(&if console.colours_stdout() {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        })
     }
 }
 
 fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::user(format!("cannot start the program's event loop: {error}")))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+            Failure::user(format!("cannot start the program's event loop: {error}"))
+        })?;
     let ended = runtime.block_on(command::perform(cli, console));
     // A read of stdin that nobody waits for any more must not hold the program back.
     runtime.shutdown_background();

@@ -1,4 +1,5 @@
-//! The program `pvnctl`: arguments in, exit code out. Everything else is the library, which `pvn-scheduler dev` uses too.
+//! The program `pvnctl`: arguments in, exit code out. Everything else is the library, which
+//! `pvn-scheduler dev` uses too.
 
 use std::process::ExitCode;
 

@@ -1,11 +1,13 @@
-//! Commands in what is told of one instance, with the names that they need: whoever reads `pvnctl services retry` in a message copies
-//! it. The scheduler tells the same message to everybody, and leaves the names out.
+//! Commands in what is told of one instance, with the names that they need: whoever reads `pvnctl
+//! services retry` in a message copies it. The scheduler tells the same message to everybody, and
+//! leaves the names out.
 
 use schema::api::{Instance, Service};
 
 /// The message of an instance, its commands with their names.
 pub fn told(service: &Service, instance: &Instance) -> String {
-    let (application, service, channel) = (service.application.as_str(), service.name.as_str(), instance.channel.as_str());
+    let (application, service, channel) =
+        (service.application.as_str(), service.name.as_str(), instance.channel.as_str());
     CommandTarget { application, service, channel }.text(&instance.message)
 }
 
@@ -36,7 +38,9 @@ impl CommandTarget<'_> {
         }
         let Self { application, service, channel } = self;
         let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
-        Some(format!("pvnctl services {verb} {service} --app {application}{of_channel}{channel}{flags}"))
+        Some(format!(
+            "pvnctl services {verb} {service} --app {application}{of_channel}{channel}{flags}"
+        ))
     }
 
     /// A text with each command in backticks so.
@@ -57,11 +61,19 @@ mod tests {
     fn a_command_in_a_message_has_the_names_that_it_needs() {
         let named = CommandTarget { application: "shop", service: "web", channel: "eu" };
         assert_eq!(
-            named.text("ended with 1; `pvnctl services retry` or `pvnctl services push`, and services retry; see `x`"),
-            "ended with 1; `pvnctl services retry web --app shop --channel eu` or `pvnctl services push web --app shop --channels eu`, \
-             and services retry; see `x`"
+            named.text(
+                "ended with 1; `pvnctl services retry` or `pvnctl services push`, and services \
+                 retry; see `x`"
+            ),
+            "ended with 1; `pvnctl services retry web --app shop --channel eu` or `pvnctl \
+             services push web --app shop --channels eu`, and services retry; see `x`"
         );
-        let whole = "`pvnctl services resume web --app shop --channel eu`, `pvnctl jobs cancel job-1` and `pvnctl services retry";
-        assert_eq!(named.text(whole), whole.replace("retry", "retry web --app shop --channel eu"), "of what is cut too");
+        let whole = "`pvnctl services resume web --app shop --channel eu`, `pvnctl jobs cancel \
+                     job-1` and `pvnctl services retry";
+        assert_eq!(
+            named.text(whole),
+            whole.replace("retry", "retry web --app shop --channel eu"),
+            "of what is cut too"
+        );
     }
 }

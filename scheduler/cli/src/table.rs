@@ -1,4 +1,5 @@
-//! Tables for people: no lines, two spaces between columns, sentences wrapped to the terminal where words stay whole, one row a line elsewhere.
+//! Tables for people: no lines, two spaces between columns, sentences wrapped to the terminal where
+//! words stay whole, one row a line elsewhere.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Color, ColumnConstraint, ContentArrangement};
@@ -13,7 +14,8 @@ const GAP: u16 = 2;
 /// The longest text without a space that is never broken: a content address, which people copy.
 const WHOLE_CHARS: usize = 72;
 
-/// Least width of a column of sentences. Where it is not left beside what is never broken, a row is a line as where no terminal is.
+/// Least width of a column of sentences. Where it is not left beside what is never broken, a row is
+/// a line as where no terminal is.
 const SENTENCE_CHARS: u16 = 14;
 
 /// How a cell is coloured.
@@ -114,30 +116,41 @@ impl Table {
     #[must_use]
     pub fn typed_as(&self, typed: &Typed) -> Self {
         let mut table = self.clone();
-        table.rows.iter_mut().flatten().for_each(|cell| cell.text = typed.text(&cell.text).into_owned());
+        table
+            .rows
+            .iter_mut()
+            .flatten()
+            .for_each(|cell| cell.text = typed.text(&cell.text).into_owned());
         table
     }
 
-    /// Lays it out. Columns that are empty in every row are left out; those of ids, names and words are never broken, since people
-    /// copy them.
+    /// Lays it out. Columns that are empty in every row are left out; those of ids, names and words
+    /// are never broken, since people copy them.
     pub fn render(&self, width: Option<u16>, colour: bool) -> String {
         self.lay_out(width, true, colour)
     }
 
-    /// The same for a table that is drawn over again: no line is longer than `width` columns, so ids may be broken.
+    /// The same for a table that is drawn over again: no line is longer than `width` columns, so
+    /// ids may be broken.
     pub fn render_live(&self, width: u16, colour: bool) -> String {
         self.lay_out(Some(width), false, colour)
     }
 
     fn lay_out(&self, width: Option<u16>, keeps_whole: bool, colour: bool) -> String {
-        let kept: Vec<usize> =
-            (0..self.header.len()).filter(|&at| self.rows.is_empty() || self.rows.iter().any(|row| !row[at].text.is_empty())).collect();
+        let kept: Vec<usize> = (0..self.header.len())
+            .filter(|&at| {
+                self.rows.is_empty() || self.rows.iter().any(|row| !row[at].text.is_empty())
+            })
+            .collect();
         let mut table = comfy_table::Table::new();
         table.load_style(NOTHING).force_no_tty();
         if colour {
             table.enforce_styling();
         }
-        table.set_header(kept.iter().map(|&at| comfy_table::Cell::new(self.header[at]).add_attribute(Attribute::Bold)));
+        table.set_header(
+            kept.iter()
+                .map(|&at| comfy_table::Cell::new(self.header[at]).add_attribute(Attribute::Bold)),
+        );
         for row in &self.rows {
             table.add_row(kept.iter().map(|&at| painted(&row[at])));
         }
@@ -150,10 +163,14 @@ impl Table {
             if is_whole {
                 column.set_constraint(ColumnConstraint::ContentWidth);
             }
-            least = least.saturating_add(if is_whole { content } else { content.min(SENTENCE_CHARS) }).saturating_add(GAP);
+            least = least
+                .saturating_add(if is_whole { content } else { content.min(SENTENCE_CHARS) })
+                .saturating_add(GAP);
         }
         match width.filter(|width| !keeps_whole || *width >= least) {
-            Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+            Some(width) => {
+                table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width)
+            }
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
         table.trim_fmt() + "\n"
@@ -161,7 +178,10 @@ impl Table {
 
     /// Whether this column has nothing that could be wrapped between words.
     fn is_whole(&self, at: usize) -> bool {
-        self.rows.iter().all(|row| row[at].text.chars().count() <= WHOLE_CHARS && !row[at].text.trim().contains(char::is_whitespace))
+        self.rows.iter().all(|row| {
+            row[at].text.chars().count() <= WHOLE_CHARS
+                && !row[at].text.trim().contains(char::is_whitespace)
+        })
     }
 }
 
@@ -177,14 +197,15 @@ fn painted(cell: &Cell) -> comfy_table::Cell {
     }
 }
 
-/// The text on one line and without what steers the terminal, so that what a job printed can neither break the table nor do that.
+/// The text on one line and without what steers the terminal, so that what a job printed can
+/// neither break the table nor do that.
 pub fn one_line(text: &str) -> String {
     let seen = seen(text);
     seen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text without what steers the terminal, but with its line ends and tabs. A carriage return, with which a
-/// later text could cover it, is seen as one.
+/// The text without what steers the terminal, but with its line ends and tabs. A carriage return,
+/// with which a later text could cover it, is seen as one.
 pub fn harmless(text: &str) -> String {
     seen(text).replace("\r\n", "\n").replace('\r', "␍")
 }
@@ -196,7 +217,12 @@ mod tests {
     fn sample() -> Table {
         let mut table = Table::new(["CHANNEL", "STATUS", "REASON", "MESSAGE"]);
         table.row(["staging".into(), status(Status::Converged), "".into(), "as desired".into()]);
-        table.row(["production".into(), status(Status::Failed), "".into(), "apply ended with 1\nand said \u{1b}[31mno".into()]);
+        table.row([
+            "production".into(),
+            status(Status::Failed),
+            "".into(),
+            "apply ended with 1\nand said \u{1b}[31mno".into(),
+        ]);
         table
     }
 
@@ -219,14 +245,18 @@ mod tests {
     #[test]
     fn what_people_copy_is_never_broken_however_narrow_the_terminal() {
         let mut table = Table::new(["JOB", "CONTENT", "MESSAGE"]);
-        let (job, content) = ("0193b3f0-7c1e-7d52-9d1a-1f1f1f1f1f1f", format!("sha256:{}", "f".repeat(64)));
+        let (job, content) =
+            ("0193b3f0-7c1e-7d52-9d1a-1f1f1f1f1f1f", format!("sha256:{}", "f".repeat(64)));
         table.row([job.into(), content.clone().into(), "apply ended with the exit code 1".into()]);
         for width in [1, 40, 80, 140] {
             let text = table.render(Some(width), false);
             assert!(text.contains(job) && text.contains(&content), "{width}: {text}");
             assert_eq!(text.lines().count() > 2, width == 140, "{text}");
             let live = table.render_live(width, false);
-            assert!(width < 40 || live.lines().all(|line| line.chars().count() <= usize::from(width)), "{live}");
+            assert!(
+                width < 40 || live.lines().all(|line| line.chars().count() <= usize::from(width)),
+                "{live}"
+            );
         }
         let mut table = Table::new(["PARAMETER", "VALUE"]);
         table.row(["key".into(), "x".repeat(500).into()]);
@@ -236,7 +266,10 @@ mod tests {
     #[test]
     fn nothing_that_steers_a_terminal_or_turns_a_text_round_is_shown() {
         let text = "\u{1b}[31mkeep\u{202e}yortsed \u{2066}\u{61c}\u{200f}\u{9b}db\u{2069}";
-        assert_eq!((one_line(text), harmless(text)), ("keepyortsed db".to_owned(), "keepyortsed db".to_owned()));
+        assert_eq!(
+            (one_line(text), harmless(text)),
+            ("keepyortsed db".to_owned(), "keepyortsed db".to_owned())
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! How `pvnctl` is typed to reach the scheduler that is spoken to: what messages and pages suggest must not act on another one.
+//! How `pvnctl` is typed to reach the scheduler that is spoken to: what messages and pages suggest
+//! must not act on another one.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -25,31 +26,45 @@ impl Default for Typed {
 }
 
 impl Typed {
-    /// With flags for a server, unless it is the usual one, and for files. Flags go on in what the typed command suggests itself;
-    /// variables before it would not.
-    pub fn reaching(server: Option<&str>, token_file: Option<&Path>, ca_file: Option<&Path>) -> Self {
+    /// With flags for a server, unless it is the usual one, and for files. Flags go on in what the
+    /// typed command suggests itself; variables before it would not.
+    pub fn reaching(
+        server: Option<&str>,
+        token_file: Option<&Path>,
+        ca_file: Option<&Path>,
+    ) -> Self {
         let mut typed = PROGRAM.to_owned();
-        typed += &server.map_or_else(String::new, |server| format!(" --server {}", shell_word(server)));
+        typed +=
+            &server.map_or_else(String::new, |server| format!(" --server {}", shell_word(server)));
         for (flag, file) in [("--token-file", token_file), ("--ca-file", ca_file)] {
             typed += &file.map_or_else(String::new, |file| format!(" {flag} {}", shell_path(file)));
         }
         Self(typed)
     }
 
-    /// With the flags that were given; what came from a variable stays set where people type. `environment` is `std::env::var_os`.
+    /// With the flags that were given; what came from a variable stays set where people type.
+    /// `environment` is `std::env::var_os`.
     pub fn with_flags(global: &Global, environment: fn(&str) -> Option<OsString>) -> Self {
-        let usual = environment("PVN_SERVER").filter(|set| !set.is_empty()).unwrap_or_else(|| USUAL_SERVER.into());
+        let usual = environment("PVN_SERVER")
+            .filter(|set| !set.is_empty())
+            .unwrap_or_else(|| USUAL_SERVER.into());
         let server = Some(global.server.as_str()).filter(|server| usual != *server);
-        let ca_file = global.ca_file.as_deref().filter(|file| environment("PVN_CA_FILE").is_none_or(|set| set != file.as_os_str()));
+        let ca_file = global
+            .ca_file
+            .as_deref()
+            .filter(|file| environment("PVN_CA_FILE").is_none_or(|set| set != file.as_os_str()));
         Self::reaching(server, global.token_file.as_deref(), ca_file)
     }
 
     /// A command that begins with `pvnctl`.
     pub fn command(&self, command: &str) -> String {
-        command.strip_prefix(PROGRAM).map_or_else(|| command.to_owned(), |rest| format!("{}{rest}", self.0))
+        command
+            .strip_prefix(PROGRAM)
+            .map_or_else(|| command.to_owned(), |rest| format!("{}{rest}", self.0))
     }
 
-    /// A text with each command in backticks so. One that is so already, or that names no sub-command, stays.
+    /// A text with each command in backticks so. One that is so already, or that names no
+    /// sub-command, stays.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.0 == PROGRAM || !text.contains(QUOTED) {
             return Cow::Borrowed(text);
@@ -58,7 +73,8 @@ impl Typed {
         let mut typed = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let is_command = part.starts_with(|first: char| first.is_ascii_lowercase());
-            typed += &if is_command { format!("`{} {part}", self.0) } else { format!("{QUOTED}{part}") };
+            typed +=
+                &if is_command { format!("`{} {part}", self.0) } else { format!("{QUOTED}{part}") };
         }
         Cow::Owned(typed)
     }
@@ -72,7 +88,10 @@ mod tests {
     fn commands_in_a_text_reach_the_same_scheduler_and_what_is_so_already_stays() {
         let typed = Typed("pvnctl --server http://h:1".to_owned());
         let once = typed.text("see `pvnctl jobs list`, or `pvnctl --version` and pvnctl");
-        assert_eq!(once, "see `pvnctl --server http://h:1 jobs list`, or `pvnctl --version` and pvnctl");
+        assert_eq!(
+            once,
+            "see `pvnctl --server http://h:1 jobs list`, or `pvnctl --version` and pvnctl"
+        );
         assert_eq!(typed.text(&once), once);
         assert_eq!(typed.command("pvnctl jobs list"), "pvnctl --server http://h:1 jobs list");
         let reaching = Typed::reaching(None, Some(Path::new("d d/t")), None);

@@ -1,5 +1,6 @@
-//! Waits until services have converged: `services wait`, `--wait` elsewhere, and `dev --until-converged`. What is so is
-//! judged by a pure function over the whole state; the loop only looks again and again, so nothing can be missed.
+//! Waits until services have converged: `services wait`, `--wait` elsewhere, and `dev
+//! --until-converged`. What is so is judged by a pure function over the whole state; the loop only
+//! looks again and again, so nothing can be missed.
 
 mod goal;
 mod progress;
@@ -22,20 +23,30 @@ pub use words::open;
 /// How often to look: a person sees no delay, and the server answers thousands of these a second.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long a look has that begins right before the timeout: without it the last one could not be answered.
+/// How long a look has that begins right before the timeout: without it the last one could not be
+/// answered.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// Goals that are still open and looked at in one go. Thousands are released at once; asking for all of them several times a
-/// second would take the time from the scheduler that is to converge them. The next look goes on with the others.
+/// Goals that are still open and looked at in one go. Thousands are released at once; asking for
+/// all of them several times a second would take the time from the scheduler that is to converge
+/// them. The next look goes on with the others.
 const OPEN_AT_A_TIME: usize = 64;
 
-/// Waits until every goal has converged, each once. Shows progress on stderr. Bears a server that goes away and comes back; one that
-/// was never reached is an error at once, where no release was made there.
+/// Waits until every goal has converged, each once. Shows progress on stderr. Bears a server that
+/// goes away and comes back; one that was never reached is an error at once, where no release was
+/// made there.
 ///
 /// # Errors
-/// With exit code 2 when a channel FAILED, 3 at the timeout, 1 when it can never come or the server refuses.
-pub async fn until_converged(client: &Client, mut goals: Vec<Goal>, timeout: Duration, console: &mut Console) -> Result<(), Failure> {
-    // Whoever waits wants to know how it ends, also where nobody reads what is said on the way (`2>&1 | head -1`).
+/// With exit code 2 when a channel FAILED, 3 at the timeout, 1 when it can never come or the server
+/// refuses.
+pub async fn until_converged(
+    client: &Client,
+    mut goals: Vec<Goal>,
+    timeout: Duration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    // Whoever waits wants to know how it ends, also where nobody reads what is said on the way
+    // (`2>&1 | head -1`).
     console.go_on_unread();
     let deadline = Instant::now() + timeout;
     let mut progress = WaitProgress::default();
@@ -67,12 +78,21 @@ pub async fn until_converged(client: &Client, mut goals: Vec<Goal>, timeout: Dur
                         GoalVerdict::Converged => {}
                         GoalVerdict::Waiting => still_open.push(index),
                         GoalVerdict::Failed(channels) => {
-                            progress.finish(console, std::slice::from_ref(goal), std::slice::from_ref(&Some(service.clone())))?;
+                            progress.finish(
+                                console,
+                                std::slice::from_ref(goal),
+                                std::slice::from_ref(&Some(service.clone())),
+                            )?;
                             return Err(words::failed(service, &channels));
                         }
                         GoalVerdict::Never(why) => {
-                            let failed = in_time(deadline, words::failed_before(client, goal, service)).await;
-                            return Err(failed.ok().flatten().unwrap_or_else(|| Failure::user(why)));
+                            let failed =
+                                in_time(deadline, words::failed_before(client, goal, service))
+                                    .await;
+                            return Err(failed
+                                .ok()
+                                .flatten()
+                                .unwrap_or_else(|| Failure::user(why)));
                         }
                     }
                 }
@@ -96,13 +116,20 @@ pub async fn until_converged(client: &Client, mut goals: Vec<Goal>, timeout: Dur
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             progress.finish(console, &goals, &seen)?;
-            return Err(if lost { words::silent(client, timeout, reached) } else { words::timed_out(&goals, &seen, timeout) });
+            return Err(if lost {
+                words::silent(client, timeout, reached)
+            } else {
+                words::timed_out(&goals, &seen, timeout)
+            });
         }
         tokio::time::sleep(LOOK_EVERY.min(left)).await;
     }
 }
 
 /// What comes of it before the timeout, however long a server takes that is silent.
-async fn in_time<T>(deadline: Instant, asked: impl Future<Output = T>) -> Result<T, tokio::time::error::Elapsed> {
+async fn in_time<T>(
+    deadline: Instant,
+    asked: impl Future<Output = T>,
+) -> Result<T, tokio::time::error::Elapsed> {
     tokio::time::timeout_at(deadline.max(Instant::now() + LAST_LOOK), asked).await
 }

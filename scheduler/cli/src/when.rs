@@ -5,7 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use schema::time::Timestamp;
 
 /// The present instant by this machine's clock.
-#[expect(clippy::disallowed_methods, reason = "a client shows ages against the clock of the machine it runs on; nothing is decided by it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a client shows ages against the clock of the machine it runs on; nothing is decided \
+              by it"
+)]
 pub fn now() -> Timestamp {
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
@@ -36,7 +40,8 @@ pub fn span(millis: i64) -> String {
     }
 }
 
-/// How long something took: as [`span`], but below a second in milliseconds and below ten with a tenth.
+/// How long something took: as [`span`], but below a second in milliseconds and below ten with a
+/// tenth.
 pub fn length(millis: i64) -> String {
     match millis {
         ..1000 => format!("{}ms", millis.max(0)),
@@ -51,7 +56,11 @@ pub fn duration(duration: Duration) -> String {
 }
 
 fn two(large: i64, large_unit: char, small: i64, small_unit: char) -> String {
-    if small == 0 { format!("{large}{large_unit}") } else { format!("{large}{large_unit}{small}{small_unit}") }
+    if small == 0 {
+        format!("{large}{large_unit}")
+    } else {
+        format!("{large}{large_unit}{small}{small_unit}")
+    }
 }
 
 #[cfg(test)]
@@ -79,7 +88,9 @@ mod tests {
 
     #[test]
     fn a_short_length_is_told_finely() {
-        for (millis, expected) in [(-1, "0ms"), (999, "999ms"), (1_050, "1.0s"), (9_999, "9.9s"), (10_000, "10s")] {
+        for (millis, expected) in
+            [(-1, "0ms"), (999, "999ms"), (1_050, "1.0s"), (9_999, "9.9s"), (10_000, "10s")]
+        {
             assert_eq!(length(millis), expected);
         }
     }

@@ -1,5 +1,6 @@
-//! Everything the engine can ask for. Committed together with the state that asks for it, performed afterwards, and
-//! safe to perform twice: the job's id is made from what is wanted, so a repeated start finds the first.
+//! Everything the engine can ask for. Committed together with the state that asks for it, performed
+//! afterwards, and safe to perform twice: the job's id is made from what is wanted, so a repeated
+//! start finds the first.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -64,7 +65,8 @@ pub struct StartJob {
     /// Longest run; `None` = no limit.
     #[serde(rename = "timeout_ms", default, with = "crate::millis::maybe")]
     pub timeout: Option<Duration>,
-    /// For an apply: the job of the fetch that found the work, whose output files `fetch:NAME` names.
+    /// For an apply: the job of the fetch that found the work, whose output files `fetch:NAME`
+    /// names.
     pub fetch_job: Option<JobId>,
     /// For an apply: the plan of that fetch.
     pub plan: Option<BlobId>,
@@ -79,7 +81,8 @@ pub enum StopReason {
     Person(String),
     /// Its deadline passed.
     Deadline,
-    /// The instance was deleted or paused (fetch and getInfo only; an apply is never stopped by us).
+    /// The instance was deleted or paused (fetch and getInfo only; an apply is never stopped by
+    /// us).
     NotWanted,
 }
 
@@ -97,7 +100,13 @@ pub struct LogLine {
 }
 
 /// A line of the log as an action.
-pub(crate) fn log(kind: LogKind, actor: Option<String>, message: String, data: &[(&str, &str)]) -> Action {
-    let data: BTreeMap<String, String> = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+pub(crate) fn log(
+    kind: LogKind,
+    actor: Option<String>,
+    message: String,
+    data: &[(&str, &str)],
+) -> Action {
+    let data: BTreeMap<String, String> =
+        data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     Action::Log(LogLine { kind, actor, message, data })
 }

@@ -1,4 +1,5 @@
-//! A person asks to look again, or to try again: what ends by that, and what stays for somebody to decide. Called by the step.
+//! A person asks to look again, or to try again: what ends by that, and what stays for somebody to
+//! decide. Called by the step.
 
 use schema::log_kind::LogKind;
 use schema::status::JobKind;
@@ -11,7 +12,13 @@ use crate::state::Approval;
 use crate::state::{ApplyAttempts, ApplyEnd, State};
 
 impl State {
-    pub(crate) fn refresh(&mut self, who: String, tries_again: bool, now: Timestamp, out: &mut Vec<Action>) {
+    pub(crate) fn refresh(
+        &mut self,
+        who: String,
+        tries_again: bool,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
         if self.deleted || self.desired.is_none() || self.paused {
             return;
         }
@@ -19,31 +26,49 @@ impl State {
         if is_tried {
             self.forget_failed();
         }
-        let runs_others =
-            self.applying() && self.main.as_ref().map(|job| job.compiled) != self.desired.as_ref().map(|desired| desired.compiled);
+        let runs_others = self.applying()
+            && self.main.as_ref().map(|job| job.compiled)
+                != self.desired.as_ref().map(|desired| desired.compiled);
         if let Some(chain) = self.pursuit.chain.as_mut().filter(|_| tries_again && runs_others) {
             chain.tries_again = true;
         }
         let answers_already = self.answers_already() && !tries_again;
         self.ask_all(now);
         self.look.of_before_is_fresh = answers_already;
-        let what = if is_tried { "asks how it is now, and to try again what failed" } else { "asks how it is now" };
-        out.push(log(LogKind::InstanceRefresh, Some(who.clone()), format!("{who} {what}{}", self.who_answers()), &[]));
+        let what = if is_tried {
+            "asks how it is now, and to try again what failed"
+        } else {
+            "asks how it is now"
+        };
+        out.push(log(
+            LogKind::InstanceRefresh,
+            Some(who.clone()),
+            format!("{who} {what}{}", self.who_answers()),
+            &[],
+        ));
     }
 
-    /// Whether an apply failed or the release is stuck, and nothing of that is for a person to decide.
+    /// Whether an apply failed or the release is stuck, and nothing of that is for a person to
+    /// decide.
     fn may_try_again(&self) -> bool {
         let chain = self.pursuit.chain.as_ref();
-        let is_for_person = matches!(chain.and_then(|chain| chain.end.as_ref()), Some(ApplyEnd::Cancelled(_) | ApplyEnd::Unknown(_)))
-            || self.given_up().next().is_some()
+        let is_for_person = matches!(
+            chain.and_then(|chain| chain.end.as_ref()),
+            Some(ApplyEnd::Cancelled(_) | ApplyEnd::Unknown(_))
+        ) || self.given_up().next().is_some()
             || self.approvals.iter().any(Approval::is_no);
-        (self.pursuit.stuck || chain.is_some_and(ApplyAttempts::has_failed)) && !is_for_person && !self.applying()
+        (self.pursuit.stuck || chain.is_some_and(ApplyAttempts::has_failed))
+            && !is_for_person
+            && !self.applying()
     }
 
-    /// Whether a fetch is under way that began since somebody wanted to know how it is, or the like of one.
+    /// Whether a fetch is under way that began since somebody wanted to know how it is, or the like
+    /// of one.
     fn answers_already(&self) -> bool {
         let fetch = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
-        fetch.is_some() && self.look.asked && (self.look.of_before != fetch || self.look.of_before_is_fresh)
+        fetch.is_some()
+            && self.look.asked
+            && (self.look.of_before != fetch || self.look.of_before_is_fresh)
     }
 
     /// What went well has its grace period.
@@ -52,9 +77,11 @@ impl State {
         self.pursuit.chain = self.pursuit.chain.take().filter(|chain| !chain.has_failed());
     }
 
-    /// What somebody asked for while an apply with commands of before was under way, which is over now.
+    /// What somebody asked for while an apply with commands of before was under way, which is over
+    /// now.
     pub(crate) fn try_again_as_asked(&mut self) {
-        let is_asked = self.pursuit.chain.as_mut().is_some_and(|chain| std::mem::take(&mut chain.tries_again));
+        let is_asked =
+            self.pursuit.chain.as_mut().is_some_and(|chain| std::mem::take(&mut chain.tries_again));
         if is_asked && self.may_try_again() {
             self.forget_failed();
         }
@@ -75,7 +102,9 @@ impl State {
     /// Who answers whoever asked, where no fetch does.
     fn who_answers(&self) -> &'static str {
         match self.desired().map(|desired| &desired.observe) {
-            Some(Observe::Watch(_)) => "; it is watched, so the watch looks anew and no fetch is run",
+            Some(Observe::Watch(_)) => {
+                "; it is watched, so the watch looks anew and no fetch is run"
+            }
             Some(Observe::Poll(_) | Observe::Never) | None => "",
         }
     }
@@ -92,6 +121,11 @@ impl State {
         self.look.misfires = 0;
         self.forget_rejections();
         self.ask_all(now);
-        out.push(log(LogKind::InstanceRetry, Some(who.clone()), format!("{who} asks to try again now{}", self.who_answers()), &[]));
+        out.push(log(
+            LogKind::InstanceRetry,
+            Some(who.clone()),
+            format!("{who} asks to try again now{}", self.who_answers()),
+            &[],
+        ));
     }
 }

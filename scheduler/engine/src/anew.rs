@@ -1,6 +1,6 @@
-//! A state made anew for an instance whose own cannot be used: nothing is known of its past, so nothing is applied before
-//! a fetch has looked; without a fetch it is FAILED, for a person to retry. Called by the driver for
-//! `pvnctl services retry` of a broken instance.
+//! A state made anew for an instance whose own cannot be used: nothing is known of its past, so
+//! nothing is applied before a fetch has looked; without a fetch it is FAILED, for a person to
+//! retry. Called by the driver for `pvnctl services retry` of a broken instance.
 
 use std::time::Duration;
 
@@ -60,17 +60,30 @@ pub struct Salvaged {
 }
 
 impl State {
-    /// The instance begins anew with what is still known. Ids of its jobs differ from all that it ever had: they are
-    /// counted from the present in milliseconds, which no count of jobs reaches.
+    /// The instance begins anew with what is still known. Ids of its jobs differ from all that it
+    /// ever had: they are counted from the present in milliseconds, which no count of jobs
+    /// reaches.
     pub fn anew(instance: InstanceId, known: Salvaged, now: Timestamp) -> (Self, Vec<Action>) {
-        let Salvaged { desired, paused, paused_by, pause_is_assumed, observer, deleted, flying, unsettled, unsettled_in } = known;
+        let Salvaged {
+            desired,
+            paused,
+            paused_by,
+            pause_is_assumed,
+            observer,
+            deleted,
+            flying,
+            unsettled,
+            unsettled_in,
+        } = known;
         let mut state = Self::new(instance, now);
         state.jobs = now.as_millis().unsigned_abs();
         state.watches = state.jobs;
         state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
-        (state.paused, state.paused_by, state.pause_is_assumed) = (paused, paused_by, pause_is_assumed);
+        (state.paused, state.paused_by, state.pause_is_assumed) =
+            (paused, paused_by, pause_is_assumed);
         state.observer = observer;
-        (state.unsettled, state.unsettled_in) = (unsettled, unsettled_in.filter(|_| unsettled.is_some()));
+        (state.unsettled, state.unsettled_in) =
+            (unsettled, unsettled_in.filter(|_| unsettled.is_some()));
         let Some(desired) = desired else { return (state, Vec::new()) };
         let (looks, grace) = (desired.observe.looks(), desired.grace);
         // There is nobody whose yes could be taken back.
@@ -92,7 +105,17 @@ impl State {
 
 impl Flying {
     fn into_job(self, now: Timestamp) -> Box<Job> {
-        let Self { job, attempt, release, version, compiled, runtime, decided_at, started_at, timeout } = self;
+        let Self {
+            job,
+            attempt,
+            release,
+            version,
+            compiled,
+            runtime,
+            decided_at,
+            started_at,
+            timeout,
+        } = self;
         let deadline = match started_at {
             Some(at) => timeout.map(|timeout| at.plus(timeout).plus(OVERTIME)),
             None => Some(decided_at.plus(timeout.unwrap_or_default().max(START_DEADLINE))),
@@ -123,6 +146,12 @@ impl Flying {
     }
 }
 
-fn chain(job: JobId, attempt: u32, grace_until: Timestamp, end: Option<ApplyEnd>, now: Timestamp) -> ApplyAttempts {
+fn chain(
+    job: JobId,
+    attempt: u32,
+    grace_until: Timestamp,
+    end: Option<ApplyEnd>,
+    now: Timestamp,
+) -> ApplyAttempts {
     ApplyAttempts { attempt: attempt.max(1), grace_until, end, ..ApplyAttempts::new(job, now) }
 }

@@ -1,11 +1,13 @@
-//! Asking people: which approvals a release or an apply needs, what they are bound to, who said what. Called by the
-//! step; [`State::askers`] is read by `converge.rs`. How an answer goes out of force is in `approve/over.rs`.
+//! Asking people: which approvals a release or an apply needs, what they are bound to, who said
+//! what. Called by the step; [`State::askers`] is read by `converge.rs`. How an answer goes out of
+//! force is in `approve/over.rs`.
 //!
-//! An approval of kind `apply` is bound to the fingerprint of the work. One of kind `manual` holds for the release in this
-//! channel, from the first apply on whatever its plan is; until then it is for the plan that was shown in words, if there is one. One of
-//! kind `shared` holds for the release. All of them are for the commands of the moment: other commands are another question, under
-//! another id, so that nobody says yes to what was not shown. One that is `over` (used, withdrawn, replaced, expired) opens nothing
-//! ever again.
+//! An approval of kind `apply` is bound to the fingerprint of the work. One of kind `manual` holds
+//! for the release in this channel, from the first apply on whatever its plan is; until then it is
+//! for the plan that was shown in words, if there is one. One of kind `shared` holds for the
+//! release. All of them are for the commands of the moment: other commands are another question,
+//! under another id, so that nobody says yes to what was not shown. One that is `over` (used,
+//! withdrawn, replaced, expired) opens nothing ever again.
 
 use schema::id::{ApprovalId, BlobId};
 use schema::log_kind::LogKind;
@@ -19,7 +21,8 @@ use crate::state::{Approval, State, Vote};
 
 mod over;
 
-/// Most characters of a description within a sentence: a dozen lines of a terminal. The API has all of it.
+/// Most characters of a description within a sentence: a dozen lines of a terminal. The API has all
+/// of it.
 const WORDS_LIMIT_CHARS: usize = 1_000;
 
 /// From how many questions on that other work took the place of people are told why.
@@ -51,18 +54,28 @@ impl Question<'_> {
 
     /// Whether it answers this now: for the work that is known, where it is bound.
     fn is_answered_by(&self, approval: &Approval, fingerprint: Option<BlobId>) -> bool {
-        !approval.over && self.is_of(approval) && (approval.kind != ApprovalKind::Apply || approval.fingerprint == fingerprint)
+        !approval.over
+            && self.is_of(approval)
+            && (approval.kind != ApprovalKind::Apply || approval.fingerprint == fingerprint)
     }
 }
 
 fn question(desired: &Desired, asker: Asker) -> Option<Question<'_>> {
     let Asker::Gate(at) = asker else {
-        return Some(Question { gate: "apply".to_owned(), kind: ApprovalKind::Apply, name: None, description: None, needed: 1 });
+        return Some(Question {
+            gate: "apply".to_owned(),
+            kind: ApprovalKind::Apply,
+            name: None,
+            description: None,
+            needed: 1,
+        });
     };
     match desired.gates.get(at)? {
         Gate::ChannelsStable { .. } => None,
         Gate::ManualApproval { name, description, every_action, min_approvers } => Some(Question {
-            gate: name.as_ref().map_or_else(|| format!("manual {at}"), |name| format!("manual:{name}")),
+            gate: name
+                .as_ref()
+                .map_or_else(|| format!("manual {at}"), |name| format!("manual:{name}")),
             kind: if *every_action { ApprovalKind::Apply } else { ApprovalKind::Manual },
             name: name.as_deref(),
             description: description.as_deref(),
@@ -78,17 +91,19 @@ fn question(desired: &Desired, asker: Asker) -> Option<Question<'_>> {
     }
 }
 
-/// The id that a shared approval has in every instance of the release, for the commands that they all have now.
+/// The id that a shared approval has in every instance of the release, for the commands that they
+/// all have now.
 fn shared_id(desired: &Desired, name: &str) -> ApprovalId {
     let commands = desired.shared_for.map(|commands| commands.to_string());
     let parts: [&[u8]; 3] = [b"shared", desired.release.as_bytes(), name.as_bytes()];
-    let parts: Vec<&[u8]> = parts.into_iter().chain(commands.as_deref().map(str::as_bytes)).collect();
+    let parts: Vec<&[u8]> =
+        parts.into_iter().chain(commands.as_deref().map(str::as_bytes)).collect();
     ApprovalId::derive(&parts)
 }
 
 impl State {
-    /// Who has to be asked before an apply, in order. After the release has arrived only what is asked for every apply, unless the
-    /// commands are others than those with which it arrived.
+    /// Who has to be asked before an apply, in order. After the release has arrived only what is
+    /// asked for every apply, unless the commands are others than those with which it arrived.
     pub(crate) fn askers(&self) -> impl Iterator<Item = Asker> {
         let gates = self.desired().map_or(&[][..], |desired| &desired.gates);
         let arrived = self.has_arrived();
@@ -97,23 +112,32 @@ impl State {
             Gate::ManualApproval { every_action, .. } => *every_action || !arrived,
             Gate::SharedApproval { .. } => !arrived,
         };
-        let before_apply = self.desired().is_some_and(|desired| desired.require_approval_before_apply);
-        let gates = gates.iter().enumerate().filter(move |(_, gate)| asks(gate)).map(|(at, _)| Asker::Gate(at));
+        let before_apply =
+            self.desired().is_some_and(|desired| desired.require_approval_before_apply);
+        let gates = gates
+            .iter()
+            .enumerate()
+            .filter(move |(_, gate)| asks(gate))
+            .map(|(at, _)| Asker::Gate(at));
         gates.chain(before_apply.then_some(Asker::Apply))
     }
 
-    /// The approval that answers this asker now, if one was asked for: for the work that is known, where it is bound.
+    /// The approval that answers this asker now, if one was asked for: for the work that is known,
+    /// where it is bound.
     pub(crate) fn standing_approval(&self, asker: Asker) -> Option<usize> {
         let question = question(self.desired()?, asker)?;
         let fingerprint = self.fingerprint();
         let is_answer = |approval: &Approval| question.is_answered_by(approval, fingerprint);
-        // A no stands until a retry or a new release, whatever is said elsewhere to the same question about other commands.
-        let no = self.approvals.iter().rposition(|approval| is_answer(approval) && approval.is_no());
+        // A no stands until a retry or a new release, whatever is said elsewhere to the same
+        // question about other commands.
+        let no =
+            self.approvals.iter().rposition(|approval| is_answer(approval) && approval.is_no());
         no.or_else(|| self.approvals.iter().rposition(is_answer))
     }
 
-    /// A no to a question that is not asked any more, because the config has it no longer or somebody else brought the release about:
-    /// it stands, as any other, until a retry or a new release.
+    /// A no to a question that is not asked any more, because the config has it no longer or
+    /// somebody else brought the release about: it stands, as any other, until a retry or a new
+    /// release.
     pub(crate) fn standing_no(&self) -> Option<usize> {
         let fingerprint = self.fingerprint();
         let desired = self.desired()?;
@@ -121,20 +145,33 @@ impl State {
             let mut questions = self.askers().filter_map(|asker| question(desired, asker));
             questions.any(|question| question.is_of(approval))
         };
-        // One to a single apply is about what was shown once the release has arrived; before that, as any other, about the release.
-        let stands =
-            |approval: &Approval| approval.kind != ApprovalKind::Apply || !self.has_arrived() || approval.fingerprint == fingerprint;
-        self.approvals.iter().rposition(|approval| approval.is_no() && stands(approval) && !is_asked(approval))
+        // One to a single apply is about what was shown once the release has arrived; before that,
+        // as any other, about the release.
+        let stands = |approval: &Approval| {
+            approval.kind != ApprovalKind::Apply
+                || !self.has_arrived()
+                || approval.fingerprint == fingerprint
+        };
+        self.approvals
+            .iter()
+            .rposition(|approval| approval.is_no() && stands(approval) && !is_asked(approval))
     }
 
-    /// Whether anybody is asked before an apply once a person has taken what was rejected for undecided.
+    /// Whether anybody is asked before an apply once a person has taken what was rejected for
+    /// undecided.
     pub(crate) fn asks_anew(&self) -> bool {
         let fingerprint = self.fingerprint();
         let Some(desired) = self.desired() else { return false };
         let mut questions = self.askers().filter_map(|asker| question(desired, asker));
         questions.any(|question| {
-            let mut answers = self.approvals.iter().rev().filter(|approval| question.is_answered_by(approval, fingerprint));
-            answers.find(|approval| !approval.is_no()).is_none_or(|answer| answer.status != ApprovalStatus::Approved)
+            let mut answers = self
+                .approvals
+                .iter()
+                .rev()
+                .filter(|approval| question.is_answered_by(approval, fingerprint));
+            answers
+                .find(|approval| !approval.is_no())
+                .is_none_or(|answer| answer.status != ApprovalStatus::Approved)
         })
     }
 
@@ -143,20 +180,26 @@ impl State {
         self.pursuit.arrived && !self.pursuit.other_commands
     }
 
-    /// Whether what is said to approvals of this kind is past having an effect: the release has arrived.
+    /// Whether what is said to approvals of this kind is past having an effect: the release has
+    /// arrived.
     pub(crate) fn is_past(&self, kind: ApprovalKind) -> bool {
         kind != ApprovalKind::Apply && self.has_arrived()
     }
 
-    /// What became of earlier answers to the question that this approval asks again, for people who have answered before; `None` when
-    /// there were none.
+    /// What became of earlier answers to the question that this approval asks again, for people who
+    /// have answered before; `None` when there were none.
     pub(crate) fn asked_before(&self, approval: &Approval) -> Option<String> {
         let of_release = approval.asked_for.as_ref().map(|(release, _)| *release);
         let same = self.approvals.iter().filter(|old| {
             let was_of = old.asked_for.as_ref().map(|(release, _)| *release);
-            old.over && old.status == ApprovalStatus::Expired && old.gate == approval.gate && was_of == of_release
+            old.over
+                && old.status == ApprovalStatus::Expired
+                && old.gate == approval.gate
+                && was_of == of_release
         });
-        let others: Vec<&Approval> = same.filter(|old| old.other_commands || old.fingerprint != approval.fingerprint).collect();
+        let others: Vec<&Approval> = same
+            .filter(|old| old.other_commands || old.fingerprint != approval.fingerprint)
+            .collect();
         let yes = others.iter().rev().find_map(|old| Some((old, old.yes().last()?)));
         let lapsed = yes.map(|(old, vote)| {
             let what = if old.other_commands {
@@ -166,14 +209,21 @@ impl State {
             };
             format!("the yes of {} at {} was for {what}", vote.who, vote.at)
         });
-        let differs =
-            (others.iter().filter(|old| !old.other_commands).count() >= ASKED_AGAIN && approval.explanation.is_none()).then(|| {
-                let why = match self.work().is_some_and(|work| work.is_cut) {
-                    true => "what is kept of fetch's output is not whole, so each fetch asks anew: let it print less, or leave a `plan-explanation`",
-                    false => "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation` without times in it",
-                };
-                why.to_owned()
-            });
+        let differs = (others.iter().filter(|old| !old.other_commands).count() >= ASKED_AGAIN
+            && approval.explanation.is_none())
+        .then(|| {
+            let why = match self.work().is_some_and(|work| work.is_cut) {
+                true => {
+                    "what is kept of fetch's output is not whole, so each fetch asks anew: let it \
+                     print less, or leave a `plan-explanation`"
+                }
+                false => {
+                    "what fetch prints differs each time, so each fetch asks anew: let it leave a \
+                     `plan-explanation` without times in it"
+                }
+            };
+            why.to_owned()
+        });
         let told: Vec<String> = lapsed.into_iter().chain(differs).collect();
         (!told.is_empty()).then(|| told.join("; "))
     }
@@ -185,8 +235,13 @@ impl State {
 
     /// The first approval that is given now and is too old at `at`.
     pub(crate) fn lapses_before(&self, at: Timestamp) -> Option<&Approval> {
-        let given = self.askers().filter_map(|asker| self.standing_approval(asker)).map(|at| &self.approvals[at]);
-        given.filter(|approval| approval.expires_at.is_some_and(|expires_at| expires_at <= at)).min_by_key(|approval| approval.expires_at)
+        let given = self
+            .askers()
+            .filter_map(|asker| self.standing_approval(asker))
+            .map(|at| &self.approvals[at]);
+        given
+            .filter(|approval| approval.expires_at.is_some_and(|expires_at| expires_at <= at))
+            .min_by_key(|approval| approval.expires_at)
     }
 
     /// Those that are asked for or given: each of them may get too old.
@@ -198,14 +253,19 @@ impl State {
         self.work().and_then(|work| work.fingerprint)
     }
 
-    /// Whether an apply approval for exactly the known work is asked or granted: then its plan must not change.
+    /// Whether an apply approval for exactly the known work is asked or granted: then its plan must
+    /// not change.
     pub(crate) fn plan_is_bound(&self) -> bool {
         let fingerprint = self.fingerprint();
-        self.approvals.iter().any(|approval| live(approval) && approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint)
+        self.approvals.iter().any(|approval| {
+            live(approval)
+                && approval.kind == ApprovalKind::Apply
+                && approval.fingerprint == fingerprint
+        })
     }
 
-    /// Whether approvals of kind `manual` are for the plan that was shown in words: no command of an apply of the release has begun. One
-    /// that could not be started has not.
+    /// Whether approvals of kind `manual` are for the plan that was shown in words: no command of
+    /// an apply of the release has begun. One that could not be started has not.
     fn binds_manual(&self) -> bool {
         !self.pursuit.chain.as_ref().is_some_and(|chain| chain.begun)
     }
@@ -217,7 +277,12 @@ impl State {
             let approval = self.make(&desired, &question, now);
             let what = name_of(&approval);
             let words = words_of(&approval).map_or_else(String::new, |words| format!(": {words}"));
-            out.push(about(LogKind::ApprovalAsked, None, format!("{what} is asked for {}{words}", desired.version), &approval));
+            out.push(about(
+                LogKind::ApprovalAsked,
+                None,
+                format!("{what} is asked for {}{words}", desired.version),
+                &approval,
+            ));
             self.approvals.retain(|old| old.id != approval.id);
             self.approvals.push(approval);
         }
@@ -255,8 +320,9 @@ impl State {
         }
     }
 
-    /// A person decided. One vote a person, the last one counts; a rejection ends it; an approval that is over, or by which the
-    /// release has arrived, is past deciding. What is said holds for all that starts from now on: an apply that runs goes on.
+    /// A person decided. One vote a person, the last one counts; a rejection ends it; an approval
+    /// that is over, or by which the release has arrived, is past deciding. What is said holds
+    /// for all that starts from now on: an apply that runs goes on.
     pub(crate) fn decide(
         &mut self,
         id: ApprovalId,
@@ -283,7 +349,8 @@ impl State {
         approval.votes.retain(|vote| vote.who != who);
         approval.votes.push(Vote { who: who.clone(), at: now, decision, reason });
         let yes = approval.yes().count();
-        let plan = approval.plan_digest().map_or_else(String::new, |digest| format!(", plan {digest}"));
+        let plan =
+            approval.plan_digest().map_or_else(String::new, |digest| format!(", plan {digest}"));
         let what = format!("{} of {version}{plan}", name_of(approval));
         let sentence = if decision == Decision::Reject {
             approval.status = ApprovalStatus::Rejected;
@@ -299,15 +366,21 @@ impl State {
         out.push(about(LogKind::ApprovalDecided, Some(who), sentence, approval));
     }
 
-    /// Somebody decided on a shared approval that another instance of the release asks for already: it counts here too.
+    /// Somebody decided on a shared approval that another instance of the release asks for already:
+    /// it counts here too.
     fn foresee_shared(&mut self, id: ApprovalId, now: Timestamp) -> Option<usize> {
-        if self.deleted || self.has_arrived() || self.approvals.iter().any(|approval| approval.id == id && !approval.over) {
+        if self.deleted
+            || self.has_arrived()
+            || self.approvals.iter().any(|approval| approval.id == id && !approval.over)
+        {
             return None;
         }
         let desired = self.desired.take()?;
         let asker =
             desired.gates.iter().position(|gate| matches!(gate, Gate::SharedApproval { name, .. } if shared_id(&desired, name) == id));
-        let made = asker.and_then(|at| question(&desired, Asker::Gate(at))).map(|question| self.make(&desired, &question, now));
+        let made = asker
+            .and_then(|at| question(&desired, Asker::Gate(at)))
+            .map(|question| self.make(&desired, &question, now));
         self.desired = Some(desired);
         self.approvals.retain(|old| made.as_ref().is_none_or(|made| old.id != made.id));
         let mut made = made?;
@@ -327,7 +400,8 @@ fn live(approval: &Approval) -> bool {
 
 /// A line of the log about an approval; its data says which one, of which plan, and how it stands.
 fn about(kind: LogKind, who: Option<String>, sentence: String, approval: &Approval) -> Action {
-    let (id, digest) = (approval.id.to_string(), approval.plan_digest().map(|digest| digest.to_string()));
+    let (id, digest) =
+        (approval.id.to_string(), approval.plan_digest().map(|digest| digest.to_string()));
     let mut data = vec![("approval", id.as_str()), ("status", approval.status.as_str())];
     data.extend(digest.as_deref().map(|digest| ("planDigest", digest)));
     data.extend(approval.description.as_deref().map(|words| ("description", words)));

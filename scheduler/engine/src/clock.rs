@@ -1,14 +1,17 @@
 //! What a clock that jumps does to the plans in a state, and what does not count as a change.
 //!
-//! Planned instants follow the wall clock. Forward: everything in between is due at once, and the lanes bound what starts.
-//! Back: every planned instant moves along, so that a wait of ten minutes stays one of ten minutes; nothing hangs until
-//! the old time comes round again, and nothing runs twice in a burst.
+//! Planned instants follow the wall clock. Forward: everything in between is due at once, and the
+//! lanes bound what starts. Back: every planned instant moves along, so that a wait of ten minutes
+//! stays one of ten minutes; nothing hangs until the old time comes round again, and nothing runs
+//! twice in a burst.
 //!
-//! Deadlines of jobs in flight follow elapsed time: a job that was given an hour has it, whatever the clock on the wall
-//! says meanwhile. The driver, which has a steady clock beside the wall's, tells how far the wall has jumped
-//! ([`crate::event::Event::ClockStepped`]). Where nobody can know that (another machine took over) the wall's time counts,
-//! and no deadline is farther away than one that begins now. The progress deadline of a release follows elapsed time as well, and
-//! of that only what there was a daemon for that could go on; and so does the time for which a watch may be silent.
+//! Deadlines of jobs in flight follow elapsed time: a job that was given an hour has it, whatever
+//! the clock on the wall says meanwhile. The driver, which has a steady clock beside the wall's,
+//! tells how far the wall has jumped ([`crate::event::Event::ClockStepped`]). Where nobody can know
+//! that (another machine took over) the wall's time counts, and no deadline is farther away than
+//! one that begins now. The progress deadline of a release follows elapsed time as well, and
+//! of that only what there was a daemon for that could go on; and so does the time for which a
+//! watch may be silent.
 
 use std::time::Duration;
 
@@ -17,12 +20,15 @@ use schema::time::Timestamp;
 
 use crate::clock_step::ClockStep;
 use crate::desired::{Cadence, WatchPolicy};
-use crate::limits::{CLOCK_SLACK, OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE, STOP_GRACE_LIMIT, USUAL_GRACE};
+use crate::limits::{
+    CLOCK_SLACK, OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE, STOP_GRACE_LIMIT, USUAL_GRACE,
+};
 use crate::state::{Job, State};
 
 impl State {
-    /// Whether `later` says the same but for [`State::seen_at`], which moves with every event: then it need not be stored.
-    /// Takes `self` for changing only to compare without a copy; it is left as it was.
+    /// Whether `later` says the same but for [`State::seen_at`], which moves with every event: then
+    /// it need not be stored. Takes `self` for changing only to compare without a copy; it is
+    /// left as it was.
     pub fn says_the_same(&mut self, later: &Self) -> bool {
         let seen_at = std::mem::replace(&mut self.seen_at, later.seen_at);
         let same = self == later;
@@ -58,15 +64,25 @@ impl State {
         self.move_pressing(by);
     }
 
-    /// The same while nobody looked: a release has as much time left as it had then, whatever the clock did.
-    pub(crate) fn clock_stepped_unseen(&mut self, by: ClockStep, looked_at: Timestamp, now: Timestamp) {
+    /// The same while nobody looked: a release has as much time left as it had then, whatever the
+    /// clock did.
+    pub(crate) fn clock_stepped_unseen(
+        &mut self,
+        by: ClockStep,
+        looked_at: Timestamp,
+        now: Timestamp,
+    ) {
         self.move_jobs(by);
         self.move_pressing(ClockStep::between(self.seen_at.max(looked_at), now));
     }
 
-    /// What follows elapsed time beside jobs: the progress deadline, and that of a watch to be heard of.
+    /// What follows elapsed time beside jobs: the progress deadline, and that of a watch to be
+    /// heard of.
     fn pressing(&mut self) -> impl Iterator<Item = &mut Timestamp> {
-        self.pursuit.stuck_at.iter_mut().chain(self.look.watch.as_mut().map(|watch| &mut watch.stale_at))
+        self.pursuit
+            .stuck_at
+            .iter_mut()
+            .chain(self.look.watch.as_mut().map(|watch| &mut watch.stale_at))
     }
 
     fn move_pressing(&mut self, by: ClockStep) {
@@ -98,7 +114,11 @@ impl State {
             job.deadline = job.deadline.map(|at| at.min(longest));
             job.waits.iter_mut().for_each(|wait| wait.until = wait.until.min(longest));
         }
-        let longest = self.desired().and_then(|desired| desired.progress_deadline).unwrap_or_default().max(RECOVERY);
+        let longest = self
+            .desired()
+            .and_then(|desired| desired.progress_deadline)
+            .unwrap_or_default()
+            .max(RECOVERY);
         self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.min(now.plus(longest)));
         let silent_by = self
             .desired()
@@ -115,23 +135,33 @@ impl State {
     }
 
     fn shift_plans(&mut self, by: ClockStep) {
-        let before =
-            self.main.as_mut().and_then(|job| job.chain_before.as_mut()).map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
-        let chain = self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
+        let before = self
+            .main
+            .as_mut()
+            .and_then(|job| job.chain_before.as_mut())
+            .map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
+        let chain =
+            self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at];
         let dues = [&mut self.look.due, &mut self.telling.due];
         // What is over keeps its time, which people read.
         let open = |status| matches!(status, ApprovalStatus::Pending | ApprovalStatus::Approved);
-        let approvals = self.approvals.iter_mut().filter(|approval| open(approval.status)).map(|approval| &mut approval.expires_at);
+        let approvals = self
+            .approvals
+            .iter_mut()
+            .filter(|approval| open(approval.status))
+            .map(|approval| &mut approval.expires_at);
         let maybe = pursuit.into_iter().chain(dues).chain(approvals).flatten();
-        for planned in maybe.chain(chain.into_iter().flatten()).chain(before.into_iter().flatten()) {
+        for planned in maybe.chain(chain.into_iter().flatten()).chain(before.into_iter().flatten())
+        {
             *planned = by.moves(*planned);
         }
     }
 }
 
 impl State {
-    /// A schedule that had no instant left at the time of before may have one now: that it ran out was a clock's mistake, perhaps.
+    /// A schedule that had no instant left at the time of before may have one now: that it ran out
+    /// was a clock's mistake, perhaps.
     fn plan_what_had_run_out(&mut self, now: Timestamp) {
         let Some(desired) = self.desired.as_deref() else { return };
         let of = |cadence: &Cadence| matches!(cadence, Cadence::Cron(_));

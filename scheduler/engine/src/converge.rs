@@ -1,5 +1,6 @@
-//! Desired against observed -> what the instance waits for or is ready to do. [`State::situate`] is the one place that
-//! decides; status, explain, wishes for a lane and the check before a start all follow from what it says.
+//! Desired against observed -> what the instance waits for or is ready to do. [`State::situate`] is
+//! the one place that decides; status, explain, wishes for a lane and the check before a start all
+//! follow from what it says.
 
 use schema::id::{ChannelName, JobId};
 use schema::status::ApprovalStatus;
@@ -76,7 +77,8 @@ pub(crate) enum ShutGate {
 
 macro_rules! situations {
     ($($pattern:pat => $name:literal,)*) => {
-        /// Name of every situation there is; one with and without an instant at which it ends are two.
+        /// Name of every situation there is; one with and without an instant at which it ends are
+        /// two.
         pub const SITUATIONS: &[&str] = &[$($name),*];
 
         impl Situation {
@@ -89,8 +91,8 @@ macro_rules! situations {
     };
 }
 
-// A match without a wildcard, so that a new situation does not compile before it is named here; and then the walk
-// through all of them in `tests/it/rule_18.rs` wants to know its way out.
+// A match without a wildcard, so that a new situation does not compile before it is named here; and
+// then the walk through all of them in `tests/it/rule_18.rs` wants to know its way out.
 situations! {
     Situation::Deleted => "deleted",
     Situation::NoRelease => "no release",
@@ -173,10 +175,17 @@ impl State {
             let waits = now < chain.again_at;
             let again_at = looks.then_some(chain.again_at);
             match end {
-                ApplyEnd::Failed(_) if waits || blind || !looks => return Situation::ApplyFailed(again_at),
-                ApplyEnd::Unknown(_) if waits || blind || !looks => return Situation::ApplyUnknown(again_at),
-                ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if waits && !blind => return Situation::Grace(chain.again_at),
-                // A no that was said since is told at once, and not when the time of the next attempt has come.
+                ApplyEnd::Failed(_) if waits || blind || !looks => {
+                    return Situation::ApplyFailed(again_at);
+                }
+                ApplyEnd::Unknown(_) if waits || blind || !looks => {
+                    return Situation::ApplyUnknown(again_at);
+                }
+                ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if waits && !blind => {
+                    return Situation::Grace(chain.again_at);
+                }
+                // A no that was said since is told at once, and not when the time of the next
+                // attempt has come.
                 ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_) if waits => {
                     return match (self.refusal(now), end) {
                         (Some(at), _) => Situation::Rejected(at),
@@ -189,18 +198,26 @@ impl State {
         }
         // After an apply only what was seen since says that there still is work.
         let ran = end.is_some_and(|end| !matches!(end, ApplyEnd::Misfired(_)));
-        if blind || looks && ran && self.look.misses > 0 { Situation::Looking } else { self.situate_gates(now) }
+        if blind || looks && ran && self.look.misses > 0 {
+            Situation::Looking
+        } else {
+            self.situate_gates(now)
+        }
     }
 
     /// The no that keeps an apply back, whatever else does.
     fn refusal(&self, now: Timestamp) -> Option<usize> {
         self.shut_gates(now).find_map(|gate| match gate {
             ShutGate::Rejected(at) => Some(at),
-            ShutGate::Upstream(_) | ShutGate::Ask(_) | ShutGate::Approval(_) | ShutGate::Window(_) => None,
+            ShutGate::Upstream(_)
+            | ShutGate::Ask(_)
+            | ShutGate::Approval(_)
+            | ShutGate::Window(_) => None,
         })
     }
 
-    /// The gates in order: preconditions, approvals, window. The last one, the lane, is decided over all instances.
+    /// The gates in order: preconditions, approvals, window. The last one, the lane, is decided
+    /// over all instances.
     fn situate_gates(&self, now: Timestamp) -> Situation {
         match self.shut_gates(now).next() {
             Some(ShutGate::Upstream(channels)) => Situation::Upstream(channels),
@@ -242,8 +259,16 @@ impl State {
 
     /// Channels that a gate wants stable and that have not been so at this version.
     fn unmet(&self) -> Vec<ChannelName> {
-        let gates = self.desired().filter(|desired| !desired.stable_before).map_or(&[][..], |desired| &desired.gates);
-        gates.iter().flat_map(Gate::upstream).filter(|channel| !self.pursuit.met.contains(*channel)).cloned().collect()
+        let gates = self
+            .desired()
+            .filter(|desired| !desired.stable_before)
+            .map_or(&[][..], |desired| &desired.gates);
+        gates
+            .iter()
+            .flat_map(Gate::upstream)
+            .filter(|channel| !self.pursuit.met.contains(*channel))
+            .cloned()
+            .collect()
     }
 
     /// The work that was found, if there is some.
@@ -262,10 +287,13 @@ pub(crate) enum WindowNow {
     Shut { opens_at: Option<Timestamp> },
 }
 
-/// A window is open from an instant of its schedule, that one included, for its duration, the end excluded.
+/// A window is open from an instant of its schedule, that one included, for its duration, the end
+/// excluded.
 pub(crate) fn window_at(window: &Window, now: Timestamp) -> WindowNow {
     match window.opens.next_after(now.minus(window.duration)) {
-        Some(opened_at) if opened_at <= now => WindowNow::Open { shuts_at: opened_at.plus(window.duration) },
+        Some(opened_at) if opened_at <= now => {
+            WindowNow::Open { shuts_at: opened_at.plus(window.duration) }
+        }
         opens_at => WindowNow::Shut { opens_at },
     }
 }
@@ -300,7 +328,13 @@ mod tests {
 
     #[test]
     fn a_schedule_that_has_run_out_never_opens() {
-        let window = Window { opens: Schedule::parse("0 0 9 1 1 * 2020", None).unwrap(), duration: Duration::from_secs(1) };
-        assert_eq!(window_at(&window, Timestamp::from_millis(1_800_000_000_000)), WindowNow::Shut { opens_at: None });
+        let window = Window {
+            opens: Schedule::parse("0 0 9 1 1 * 2020", None).unwrap(),
+            duration: Duration::from_secs(1),
+        };
+        assert_eq!(
+            window_at(&window, Timestamp::from_millis(1_800_000_000_000)),
+            WindowNow::Shut { opens_at: None }
+        );
     }
 }

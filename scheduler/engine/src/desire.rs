@@ -1,5 +1,6 @@
-//! Another release, other commands or other gates are wanted, or a channel that a gate names has moved: what is known and was said
-//! is kept as far as it is still about the same. Called by the step.
+//! Another release, other commands or other gates are wanted, or a channel that a gate names has
+//! moved: what is known and was said is kept as far as it is still about the same. Called by the
+//! step.
 
 use schema::id::ChannelName;
 use schema::time::Timestamp;
@@ -32,9 +33,14 @@ impl State {
         } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
             self.withdraw_for_others(out);
         }
-        let same_place = !was_deleted && old.as_ref().is_some_and(|old| old.runtime == desired.runtime);
-        if same_release && !desired.observe.looks() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {
-            // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config.
+        let same_place =
+            !was_deleted && old.as_ref().is_some_and(|old| old.runtime == desired.runtime);
+        if same_release
+            && !desired.observe.looks()
+            && old.as_deref().is_some_and(|old| self.was_as_desired(old))
+        {
+            // Where no fetch can tell, what was converged stays so: an order to apply is a release,
+            // never a config.
             self.settled = Some(desired.release);
         }
         if !same_release {
@@ -50,13 +56,18 @@ impl State {
         if same_release {
             self.regate(&desired, now);
         }
-        if same_release && old.is_some_and(|old| old.progress_deadline != desired.progress_deadline) {
+        if same_release && old.is_some_and(|old| old.progress_deadline != desired.progress_deadline)
+        {
             self.pursuit.stuck_at = None;
         }
         self.observe_anew(&desired, now);
         self.upstream.retain(|channel, _| names(&desired, channel));
         self.upstream_back.retain(|channel, _| names(&desired, channel));
-        let met = self.upstream.iter().filter(|(_, version)| **version == desired.version).map(|(channel, _)| channel.clone());
+        let met = self
+            .upstream
+            .iter()
+            .filter(|(_, version)| **version == desired.version)
+            .map(|(channel, _)| channel.clone());
         self.pursuit.met.extend(met);
         self.desired = Some(desired);
     }
@@ -69,19 +80,22 @@ impl State {
         self.rolled_back = went.map(Box::new);
         if desired.is_rollback {
             let to = desired.stable_before.then(|| (desired.release, desired.version.clone()));
-            let before = self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
+            let before =
+                self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
             self.taken_back = Some(Box::new(TakenBack { to, before }));
         }
         self.withdraw_all();
         self.pursuit = Rollout::default();
-        let (objects, answered_at) = (std::mem::take(&mut self.look.objects), self.look.answered_at);
+        let (objects, answered_at) =
+            (std::mem::take(&mut self.look.objects), self.look.answered_at);
         self.look.anew();
         (self.look.objects, self.look.answered_at) = (objects, answered_at);
         let stuck_at = desired.progress_deadline.map(|deadline| desired.released_at.plus(deadline));
         self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
     }
 
-    /// Other commands of the same release: what the old ones found, and what people said to them, is not about these.
+    /// Other commands of the same release: what the old ones found, and what people said to them,
+    /// is not about these.
     fn take_other_commands(&mut self, now: Timestamp, out: &mut Vec<Action>) {
         self.look.fresh = false;
         self.look.other_commands = self.look.finding != Finding::Nothing;
@@ -91,7 +105,8 @@ impl State {
         self.forget_stuck();
     }
 
-    /// Whatever changed, fetch and getInfo are due: even an interval alone, for what was due is of the old one and may be a day away.
+    /// Whatever changed, fetch and getInfo are due: even an interval alone, for what was due is of
+    /// the old one and may be a day away.
     fn observe_anew(&mut self, desired: &Desired, now: Timestamp) {
         match &desired.observe {
             Observe::Poll(_) => {
@@ -111,23 +126,34 @@ impl State {
         }
     }
 
-    /// Whether nothing was left to do for what was desired so far, whatever its status shows: paused, say, or not seen for a while.
+    /// Whether nothing was left to do for what was desired so far, whatever its status shows:
+    /// paused, say, or not seen for a while.
     fn was_as_desired(&self, old: &Desired) -> bool {
-        if !old.observe.looks() { self.is_applied(old) } else { self.look.finding == Finding::Clean }
+        if !old.observe.looks() {
+            self.is_applied(old)
+        } else {
+            self.look.finding == Finding::Clean
+        }
     }
 
     /// Without fetch: whether this is what was applied last, as far as is known.
     pub(crate) fn is_applied(&self, desired: &Desired) -> bool {
         let of_release = desired.release.to_string();
-        let is_applied = self.applied.as_ref().is_some_and(|applied| *applied == desired.apply_key() || *applied == of_release);
+        let is_applied = self
+            .applied
+            .as_ref()
+            .is_some_and(|applied| *applied == desired.apply_key() || *applied == of_release);
         is_applied || self.settled == Some(desired.release)
     }
 
-    /// Without fetch: whether this goes back to what was applied last, since which no apply has begun. Then there is nothing to go
-    /// back from.
+    /// Without fetch: whether this goes back to what was applied last, since which no apply has
+    /// begun. Then there is nothing to go back from.
     fn has_never_left(&self, desired: &Desired) -> bool {
         let is_back = desired.is_rollback && !desired.observe.looks() && !self.applying();
-        let at = self.converged.as_ref().filter(|converged| is_back && converged.version == desired.version);
+        let at = self
+            .converged
+            .as_ref()
+            .filter(|converged| is_back && converged.version == desired.version);
         at.is_some_and(|converged| self.applied == Some(converged.release.to_string()))
     }
 
@@ -138,8 +164,16 @@ impl State {
         }
     }
 
-    pub(crate) fn hear(&mut self, channel: ChannelName, converged_version: Option<String>, rolled_back: Option<Box<RolledBack>>) {
-        let Some(desired) = self.desired.as_deref().filter(|desired| names(desired, &channel)) else { return };
+    pub(crate) fn hear(
+        &mut self,
+        channel: ChannelName,
+        converged_version: Option<String>,
+        rolled_back: Option<Box<RolledBack>>,
+    ) {
+        let Some(desired) = self.desired.as_deref().filter(|desired| names(desired, &channel))
+        else {
+            return;
+        };
         match rolled_back {
             Some(back) => drop(self.upstream_back.insert(channel.clone(), *back)),
             None => drop(self.upstream_back.remove(&channel)),
@@ -166,6 +200,8 @@ fn names(desired: &Desired, channel: &ChannelName) -> bool {
 impl Desired {
     /// Without fetch: what makes an apply of this the same as the last one.
     pub(crate) fn apply_key(&self) -> String {
-        self.apply_id.as_ref().map_or_else(|| self.release.to_string(), |id| format!("applyId:{id}"))
+        self.apply_id
+            .as_ref()
+            .map_or_else(|| self.release.to_string(), |id| format!("applyId:{id}"))
     }
 }

@@ -1,5 +1,5 @@
-//! What one service instance should be: the part of a compiled release that the engine needs to decide. How the
-//! commands look is the runner's business; the engine knows them by digest.
+//! What one service instance should be: the part of a compiled release that the engine needs to
+//! decide. How the commands look is the runner's business; the engine knows them by digest.
 
 use std::time::Duration;
 
@@ -26,9 +26,11 @@ pub struct Desired {
     pub runtime: RuntimeName,
     /// Applies of that runtime at a time; `None` = no limit. At least 1.
     pub max_concurrency: Option<u32>,
-    /// Digest of the compiled commands. Another digest under the same release: the runtime's config changed, so fetch again.
+    /// Digest of the compiled commands. Another digest under the same release: the runtime's
+    /// config changed, so fetch again.
     pub compiled: BlobId,
-    /// Where its jobs run; `None` in what was compiled before this was said. Handed on with each job.
+    /// Where its jobs run; `None` in what was compiled before this was said. Handed on with each
+    /// job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<JobTarget>,
     /// How it becomes known how the world is.
@@ -48,22 +50,26 @@ pub struct Desired {
     /// `convergenceGracePeriod`, from the start of an apply.
     #[serde(rename = "grace_ms", with = "crate::millis")]
     pub grace: Duration,
-    /// The rendered `applyId`: for a runtime without fetch, apply only when it differs from that of the last apply, if that succeeded.
+    /// The rendered `applyId`: for a runtime without fetch, apply only when it differs from that
+    /// of the last apply, if that succeeded.
     pub apply_id: Option<String>,
     /// `progressDeadline`: not converged by then is FAILED (STUCK).
     #[serde(rename = "progress_deadline_ms", default, with = "crate::millis::maybe_positive")]
     pub progress_deadline: Option<Duration>,
     /// Go back to the last converged release when stuck.
     pub auto_rollback: bool,
-    /// Whether this channel was converged at this version before: then [`Gate::ChannelsStable`] is met for it already, and the
-    /// channel can go back to it although the others have moved on.
+    /// Whether this channel was converged at this version before: then [`Gate::ChannelsStable`] is
+    /// met for it already, and the channel can go back to it although the others have moved
+    /// on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stable_before: bool,
-    /// Whether the release went back to an earlier one: then it is not taken back by itself, for that would lead to what was left.
+    /// Whether the release went back to an earlier one: then it is not taken back by itself, for
+    /// that would lead to what was left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_rollback: bool,
-    /// What the shared approvals are for, besides the release: another value wherever the commands of one of its channels change, the
-    /// same one in all of them. `None` = the commands with which it was released.
+    /// What the shared approvals are for, besides the release: another value wherever the commands
+    /// of one of its channels change, the same one in all of them. `None` = the commands with
+    /// which it was released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_for: Option<BlobId>,
 }
@@ -106,7 +112,12 @@ pub struct ApplyPolicy {
     #[serde(rename = "timeout_ms", default, with = "crate::millis::maybe")]
     pub timeout: Option<Duration>,
     /// How long its place lets it end once it was asked to; `None` = no longer than usual.
-    #[serde(rename = "stop_grace_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    #[serde(
+        rename = "stop_grace_ms",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::millis::maybe"
+    )]
     pub stop_grace: Option<Duration>,
 }
 
@@ -121,7 +132,12 @@ pub struct InfoPolicy {
     #[serde(rename = "timeout_ms", with = "crate::millis")]
     pub timeout: Duration,
     /// How long its place lets it end once it was asked to; `None` = no longer than usual.
-    #[serde(rename = "stop_grace_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    #[serde(
+        rename = "stop_grace_ms",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::millis::maybe"
+    )]
     pub stop_grace: Option<Duration>,
 }
 
@@ -151,8 +167,8 @@ pub struct Window {
 /// A gate of the release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gate {
-    /// Each of these channels must be CONVERGED at this release's version; once met it stays met for the release, and for every
-    /// other one that goes back to this version here.
+    /// Each of these channels must be CONVERGED at this release's version; once met it stays met
+    /// for the release, and for every other one that goes back to this version here.
     ChannelsStable {
         /// The channels, a selector already resolved; may be empty, which is met.
         channels: Vec<ChannelName>,

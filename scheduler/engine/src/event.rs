@@ -15,23 +15,25 @@ pub use crate::state::Wait;
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// A release, or a release recompiled after a change of config, which is fetched again. The same one again changes
-    /// nothing. What was deleted comes back with another release only.
+    /// A release, or a release recompiled after a change of config, which is fetched again. The
+    /// same one again changes nothing. What was deleted comes back with another release only.
     Desired(Box<Desired>),
     /// The service or the channel is no longer wanted.
     Deleted,
     /// Time may have passed. Sent at [`crate::next_wake`], and harmless at any other moment.
     Tick,
-    /// The wall clock jumped against elapsed time; sent to whoever has a deadline that runs, and to all when it was set back.
+    /// The wall clock jumped against elapsed time; sent to whoever has a deadline that runs, and to
+    /// all when it was set back.
     ClockStepped {
         /// By so much.
         #[serde(rename = "by_ms")]
         by: ClockStep,
     },
-    /// The daemon is back, or can store things again. Sent before anything else to whoever has a deadline that runs, and to all that
-    /// are ahead of the clock.
+    /// The daemon is back, or can store things again. Sent before anything else to whoever has a
+    /// deadline that runs, and to all that are ahead of the clock.
     Recovered {
-        /// By how much the wall clock jumped against elapsed time meanwhile; by nothing where nobody knows.
+        /// By how much the wall clock jumped against elapsed time meanwhile; by nothing where
+        /// nobody knows.
         #[serde(rename = "stepped_ms")]
         stepped: ClockStep,
         /// Until when, by the clock of then, there was certainly a daemon that could go on.
@@ -39,8 +41,8 @@ pub enum Event {
     },
     /// The lane has room for a job of this kind. Every gate is checked again before it is used.
     Granted(JobKind),
-    /// The job was decided, and no runner has it: it waited, or the daemon died before it could hand it over. An apply is
-    /// withdrawn unless every gate is still open.
+    /// The job was decided, and no runner has it: it waited, or the daemon died before it could
+    /// hand it over. An apply is withdrawn unless every gate is still open.
     Unstarted {
         /// Which job.
         job: JobId,
@@ -66,8 +68,8 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
-    /// Somebody who watches the world tells what was seen, or why nothing was. What is not of the watch that is wanted now
-    /// ([`crate::State::watch_generation`]) changes nothing.
+    /// Somebody who watches the world tells what was seen, or why nothing was. What is not of the
+    /// watch that is wanted now ([`crate::State::watch_generation`]) changes nothing.
     Observed(Box<Observation>),
     /// How this service stands in another channel that a gate of this instance names.
     Upstream {
@@ -79,7 +81,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rolled_back: Option<Box<RolledBack>>,
     },
-    /// A person decided on an approval. For a shared one every instance of the release gets the event.
+    /// A person decided on an approval. For a shared one every instance of the release gets the
+    /// event.
     Decided {
         /// Which approval.
         approval: ApprovalId,
@@ -90,8 +93,8 @@ pub enum Event {
         /// In their words.
         reason: Option<String>,
     },
-    /// A person's token was revoked: their yes counts no more where nothing has come of it. Sent to whoever
-    /// [`crate::State::counts_on`] them.
+    /// A person's token was revoked: their yes counts no more where nothing has come of it. Sent to
+    /// whoever [`crate::State::counts_on`] them.
     Disowned {
         /// The person: name of the token.
         who: String,
@@ -105,12 +108,14 @@ pub enum Event {
     Resume,
     /// Observer mode on or off: look, never apply.
     Observe(bool),
-    /// A person wants to know how it is now: fetch and getInfo run at once. Where a watch tells, another one begins and no fetch is run.
+    /// A person wants to know how it is now: fetch and getInfo run at once. Where a watch tells,
+    /// another one begins and no fetch is run.
     Refresh {
         /// The person.
         who: String,
-        /// Whether what failed by itself is tried again too: not what a person cancelled or rejected, what has an unknown end or may
-        /// still run, nor what is still to show its effect. Otherwise nothing else ends by it.
+        /// Whether what failed by itself is tried again too: not what a person cancelled or
+        /// rejected, what has an unknown end or may still run, nor what is still to show
+        /// its effect. Otherwise nothing else ends by it.
         tries_again: bool,
     },
     /// A person asks to try again now: ends FAILED, back-off, grace and rejection.
@@ -118,14 +123,16 @@ pub enum Event {
         /// The person.
         who: String,
     },
-    /// The rollback that was asked for cannot be done. It is asked for again when the release is stuck again.
+    /// The rollback that was asked for cannot be done. It is asked for again when the release is
+    /// stuck again.
     RollbackRefused {
         /// The release that is stuck.
         from: ReleaseId,
         /// Why, and what to do.
         why: String,
     },
-    /// The rollback that was asked for is not carried out, because [`crate::go_back_now`] said so. Nothing went back.
+    /// The rollback that was asked for is not carried out, because [`crate::go_back_now`] said so.
+    /// Nothing went back.
     RollbackDropped {
         /// The release that was stuck.
         from: ReleaseId,
@@ -139,7 +146,8 @@ pub enum Event {
     },
 }
 
-/// How a job ended. The border (`driver`) makes it from the report; the engine gives it its meaning.
+/// How a job ended. The border (`driver`) makes it from the report; the engine gives it its
+/// meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The command ran to an exit code.
@@ -150,7 +158,8 @@ pub enum Outcome {
         started_at: Timestamp,
         /// When it ended.
         ended_at: Timestamp,
-        /// A line of what it printed that says most about this end, for people; empty when there is none.
+        /// A line of what it printed that says most about this end, for people; empty when there
+        /// is none.
         said: String,
         /// For a fetch.
         seen: Box<FetchResult>,
@@ -161,15 +170,18 @@ pub enum Outcome {
     NotStarted {
         /// Why, for people.
         why: String,
-        /// Whether the surroundings are to blame (no process slots, cluster away), so that another try makes sense.
+        /// Whether the surroundings are to blame (no process slots, cluster away), so that another
+        /// try makes sense.
         surroundings: bool,
     },
-    /// It is known that the command never started, because a file of the fetch that it was to be given is lost.
+    /// It is known that the command never started, because a file of the fetch that it was to be
+    /// given is lost.
     InputLost {
         /// What is lost, for people.
         why: String,
     },
-    /// The command ended well, but what it had to leave is missing or wrong: a declared output file, say.
+    /// The command ended well, but what it had to leave is missing or wrong: a declared output
+    /// file, say.
     BadOutput {
         /// What, for people, as the end of the sentence "the job …".
         why: String,
@@ -185,7 +197,8 @@ pub enum Outcome {
     Unknown {
         /// What is known, for people.
         why: String,
-        /// Whether every process of it is known to be gone all the same. On a node that does not answer it may still run.
+        /// Whether every process of it is known to be gone all the same. On a node that does not
+        /// answer it may still run.
         gone: bool,
     },
 }
@@ -200,7 +213,8 @@ impl Outcome {
 /// What a fetch brought back.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FetchResult {
-    /// The objects of a structured fetch, or what was wrong with its output; `None` in mode EXIT_CODE.
+    /// The objects of a structured fetch, or what was wrong with its output; `None` in mode
+    /// EXIT_CODE.
     pub objects: Option<Result<Vec<RuntimeObject>, String>>,
     /// The output file named `plan`.
     pub plan: Option<BlobId>,
@@ -208,13 +222,14 @@ pub struct FetchResult {
     pub explanation: Option<BlobId>,
     /// Its text for people; of more than 64 KiB head and tail.
     pub explanation_text: Option<String>,
-    /// Digest of what the fetch printed (of the normalised objects in structured mode); of output that is not whole one that no other
-    /// fetch has.
+    /// Digest of what the fetch printed (of the normalised objects in structured mode); of output
+    /// that is not whole one that no other fetch has.
     pub output: Option<BlobId>,
     /// Whether the output is all that tells what there is to do, and is not whole.
     #[serde(default)]
     pub is_cut: bool,
-    /// Why a person should doubt that the answer means what it says, as a sentence without its end.
+    /// Why a person should doubt that the answer means what it says, as a sentence without its
+    /// end.
     pub doubt: Option<String>,
 }
 

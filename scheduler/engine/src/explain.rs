@@ -1,6 +1,7 @@
-//! Why an instance stands where it stands, as data: the chain from what is so to what would move it, and what happens
-//! next by itself. Called by the API for people and by the tests, which assert that everything that waits can say what
-//! would end it. It decides nothing: the situation comes from `converge.rs`, who holds a place from the lanes.
+//! Why an instance stands where it stands, as data: the chain from what is so to what would move
+//! it, and what happens next by itself. Called by the API for people and by the tests, which assert
+//! that everything that waits can say what would end it. It decides nothing: the situation comes
+//! from `converge.rs`, who holds a place from the lanes.
 
 use schema::api::{Cause, Explanation, decision_flags};
 use schema::cause::CauseCode;
@@ -41,7 +42,8 @@ pub struct Surroundings<'a> {
     pub name: &'a dyn Fn(InstanceId) -> String,
     /// What another channel of the service pursues; none before a release goes there.
     pub pursued: &'a dyn Fn(&ChannelName) -> Option<PursuedVersion>,
-    /// The channels to which one release has to go for this one to come out of its wait for others, this one among them.
+    /// The channels to which one release has to go for this one to come out of its wait for
+    /// others, this one among them.
     pub together: &'a dyn Fn() -> Vec<ChannelName>,
     /// The words that name this instance in a command of `pvnctl`: `web --app shop --channel eu`.
     pub target: &'a str,
@@ -61,7 +63,12 @@ impl std::fmt::Debug for Surroundings<'_> {
 }
 
 /// The chain of causes.
-pub fn explain(state: &State, lanes: &ConcurrencyLimiter, now: Timestamp, around: Surroundings<'_>) -> Explanation {
+pub fn explain(
+    state: &State,
+    lanes: &ConcurrencyLimiter,
+    now: Timestamp,
+    around: Surroundings<'_>,
+) -> Explanation {
     let standing = state.standing();
     let mut chain = CauseChain { state, lanes, now, around, causes: Vec::new() };
     chain.main();
@@ -75,25 +82,33 @@ pub fn explain(state: &State, lanes: &ConcurrencyLimiter, now: Timestamp, around
     }
 }
 
-/// The commands that bring a service back into a channel that was taken away, and what each brings. `target`: as in [`Surroundings`]; `had`:
-/// [`State::had`].
+/// The commands that bring a service back into a channel that was taken away, and what each brings.
+/// `target`: as in [`Surroundings`]; `had`: [`State::had`].
 pub fn brings_back(target: &str, had: Option<&str>) -> String {
     let channels = |flags: &str| target.replacen(" --channel ", &format!("{flags} --channels "), 1);
     let push = format!("`pvnctl services push {}`", channels(""));
     match had {
         Some(version) => {
             let back = channels(&format!(" --to {version}"));
-            format!("`pvnctl services rollback {back}` brings it back as it was at {version}, and {push} brings the newest values there")
+            format!(
+                "`pvnctl services rollback {back}` brings it back as it was at {version}, and \
+                 {push} brings the newest values there"
+            )
         }
         None => format!("{push} brings it back"),
     }
 }
 
-/// What ends that a person's word keeps an apply back: this command, a new release, or somebody who looks and finds this.
+/// What ends that a person's word keeps an apply back: this command, a new release, or somebody who
+/// looks and finds this.
 fn ways_out(state: &State, command: &str, found: &str) -> String {
     match state.desired().map(|desired| &desired.observe) {
-        Some(Observe::Poll(_)) => format!("{command}, a new release, or a fetch that finds {found}"),
-        Some(Observe::Watch(_)) => format!("{command}, a new release, or a watch that finds {found}"),
+        Some(Observe::Poll(_)) => {
+            format!("{command}, a new release, or a fetch that finds {found}")
+        }
+        Some(Observe::Watch(_)) => {
+            format!("{command}, a new release, or a watch that finds {found}")
+        }
         Some(Observe::Never) | None => format!("{command} or a new release"),
     }
 }
@@ -107,7 +122,13 @@ struct CauseChain<'a> {
 }
 
 impl CauseChain<'_> {
-    fn say(&mut self, code: CauseCode, message: String, since: Option<Timestamp>, until: Option<Timestamp>) {
+    fn say(
+        &mut self,
+        code: CauseCode,
+        message: String,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) {
         self.causes.push(Cause { code, message, since, until });
     }
 
@@ -118,26 +139,40 @@ impl CauseChain<'_> {
             return; // told beside
         }
         if let Some(watch) = &state.look.watch {
-            let text = "what the watch tells next decides; no fetch is run. If nothing is heard of it by then, that is told as an error";
-            self.say(CauseCode::WatchAwaited, text.into(), Some(watch.heard_at), Some(watch.stale_at));
+            let text = "what the watch tells next decides; no fetch is run. If nothing is heard \
+                        of it by then, that is told as an error";
+            self.say(
+                CauseCode::WatchAwaited,
+                text.into(),
+                Some(watch.heard_at),
+                Some(watch.stale_at),
+            );
             return;
         }
         if state.fetches_linger() {
             let jobs: Vec<String> = state.lingering.iter().map(JobId::to_string).collect();
             let text = format!(
-                "{LINGERING_FETCHES} fetches were given up and may still run ({}); no other starts beside them, which ends when the runner \
-                 says that they are gone, or with `pvnctl services retry`",
+                "{LINGERING_FETCHES} fetches were given up and may still run ({}); no other \
+                 starts beside them, which ends when the runner says that they are gone, or with \
+                 `pvnctl services retry`",
                 jobs.join(", ")
             );
             self.say(CauseCode::FetchUnsettled, text, None, None);
             return;
         }
         match state.look.due {
-            Some(due) if state.wants.fetch.is_some() => self.waits_for_place(JobKind::Fetch, Some(due)),
-            Some(due) => self.say(CauseCode::FetchDue, "the next fetch tells how things are".into(), None, Some(due)),
+            Some(due) if state.wants.fetch.is_some() => {
+                self.waits_for_place(JobKind::Fetch, Some(due))
+            }
+            Some(due) => self.say(
+                CauseCode::FetchDue,
+                "the next fetch tells how things are".into(),
+                None,
+                Some(due),
+            ),
             None => {
-                let text =
-                    "the fetch's schedule has no instant left; `pvnctl services retry` looks now, another pollSchedule keeps looking";
+                let text = "the fetch's schedule has no instant left; `pvnctl services retry` \
+                            looks now, another pollSchedule keeps looking";
                 self.say(CauseCode::NoFetchDue, text.into(), None, None);
             }
         }
@@ -145,8 +180,8 @@ impl CauseChain<'_> {
 
     fn unsettled_way_out(&self, job: JobId) -> String {
         format!(
-            "ends when the runner says that it is gone ({}), or when \
-             `pvnctl services retry` takes the responsibility for another apply beside it",
+            "ends when the runner says that it is gone ({}), or when `pvnctl services retry` \
+             takes the responsibility for another apply beside it",
             stops_once_more(job)
         )
     }
@@ -156,14 +191,20 @@ impl CauseChain<'_> {
             JobKind::Apply => (CauseCode::ApplyUnsettled, JobKind::Apply),
             kind => (CauseCode::FetchUnsettled, kind),
         };
-        let text = format!("{kind} {job} was given up and nobody has said that it is gone; an apply beside it could do harm");
+        let text = format!(
+            "{kind} {job} was given up and nobody has said that it is gone; an apply beside it \
+             could do harm"
+        );
         self.say(code, text, since, None);
     }
 
     fn again(&mut self, what: &str, at: Option<Timestamp>) {
         match at {
             Some(at) => {
-                let once = self.state.conditions(at).map_or_else(String::new, |conditions| format!(", once {conditions}"));
+                let once = self
+                    .state
+                    .conditions(at)
+                    .map_or_else(String::new, |conditions| format!(", once {conditions}"));
                 self.say(
                     CauseCode::GracePeriod,
                     format!("{what}{once}; `pvnctl services retry` does not wait for the time"),
@@ -174,7 +215,12 @@ impl CauseChain<'_> {
                     self.looks();
                 }
             }
-            None => self.say(CauseCode::WaitsForPerson, "ends with `pvnctl services retry` or a new release".into(), None, None),
+            None => self.say(
+                CauseCode::WaitsForPerson,
+                "ends with `pvnctl services retry` or a new release".into(),
+                None,
+                None,
+            ),
         }
     }
 
@@ -190,18 +236,29 @@ impl CauseChain<'_> {
             ApplyEnd::Cancelled(_) => CauseCode::Cancelled,
         };
         let (others, in_a_row) = (chain.other_commands_in_words(), chain.in_a_row_in_words());
-        let text = format!("apply {} (attempt {}){others} {}{in_a_row}", chain.job, chain.attempt, in_words(end));
+        let text = format!(
+            "apply {} (attempt {}){others} {}{in_a_row}",
+            chain.job,
+            chain.attempt,
+            in_words(end)
+        );
         self.say(code, text, Some(chain.ended_at), None);
     }
 
     fn approval(&mut self, approval: &Approval) {
-        let digest = approval.plan_digest().map_or_else(String::new, |digest| format!(", for {digest}"));
+        let digest =
+            approval.plan_digest().map_or_else(String::new, |digest| format!(", for {digest}"));
         let yes: Vec<&str> = approval.yes().map(|vote| vote.who.as_str()).collect();
         if let Some(no) = approval.votes.iter().find(|vote| vote.decision == Decision::Reject) {
             let why = no.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            let text = format!("{} rejected {} {}{digest}{why}", no.who, name_of(approval), approval.id);
+            let text =
+                format!("{} rejected {} {}{digest}{why}", no.who, name_of(approval), approval.id);
             self.say(CauseCode::ApprovalRejected, text, Some(no.at), None);
-            let found = if approval.kind == ApprovalKind::Apply { "something else" } else { "nothing left to do" };
+            let found = if approval.kind == ApprovalKind::Apply {
+                "something else"
+            } else {
+                "nothing left to do"
+            };
             let retry = match self.state.asks_anew() {
                 true => "`pvnctl services retry`, which asks anew",
                 false => "`pvnctl services retry`, which applies it without asking anybody",
@@ -212,20 +269,32 @@ impl CauseChain<'_> {
         }
         let by = if yes.is_empty() { String::new() } else { format!(" ({})", yes.join(", ")) };
         let counted = format!("{} of {} people said yes{by}", yes.len(), approval.needed);
-        let words = words_of(approval).map_or_else(String::new, |words| format!(", with the words \"{words}\""));
-        let (target, flags) =
-            (self.around.target, decision_flags(approval.id, approval.plan_digest().map(|digest| digest.to_string()).as_deref()));
+        let words = words_of(approval)
+            .map_or_else(String::new, |words| format!(", with the words \"{words}\""));
+        let (target, flags) = (
+            self.around.target,
+            decision_flags(
+                approval.id,
+                approval.plan_digest().map(|digest| digest.to_string()).as_deref(),
+            ),
+        );
         let text = format!(
-            "{} is asked{digest}{words}: {counted}; ends with `pvnctl services approve {target} {flags}`, or `pvnctl services reject {target} {flags}`",
+            "{} is asked{digest}{words}: {counted}; ends with `pvnctl services approve {target} \
+             {flags}`, or `pvnctl services reject {target} {flags}`",
             name_of(approval)
         );
-        self.say(CauseCode::ApprovalPending, text, Some(approval.requested_at), approval.expires_at);
+        self.say(
+            CauseCode::ApprovalPending,
+            text,
+            Some(approval.requested_at),
+            approval.expires_at,
+        );
         let state = self.state;
         let version = state.desired().map_or("", |desired| desired.version.as_str());
         for (channel, at) in state.left_upstream() {
             let text = format!(
-                "channel `{channel}` was converged at {version}, for which this one waited, and is at {at} by now: a yes lets {version} go on \
-                 here all the same"
+                "channel `{channel}` was converged at {version}, for which this one waited, and \
+                 is at {at} by now: a yes lets {version} go on here all the same"
             );
             self.say(CauseCode::UpstreamLeft, text, None, None);
         }
@@ -235,13 +304,21 @@ impl CauseChain<'_> {
         let name = |holder: &Holder| {
             let lost = match (holder.is_given_up, holder.is_deleted) {
                 (false, _) => "",
-                (true, false) => " (given up and may still run, until `pvnctl services retry` there says otherwise)",
+                (true, false) => {
+                    " (given up and may still run, until `pvnctl services retry` there says \
+                     otherwise)"
+                }
                 (true, true) => {
-                    " (given up and may still run; its channel has left the config: once that is back and pushed, `pvnctl services retry` \
-                     there says otherwise)"
+                    " (given up and may still run; its channel has left the config: once that is \
+                     back and pushed, `pvnctl services retry` there says otherwise)"
                 }
             };
-            format!("{} with {} since {}{lost}", (self.around.name)(holder.instance), holder.job, holder.since)
+            format!(
+                "{} with {} since {}{lost}",
+                (self.around.name)(holder.instance),
+                holder.job,
+                holder.since
+            )
         };
         let mut names: Vec<String> = holders.iter().map(name).collect();
         if held > holders.len() {
@@ -262,49 +339,64 @@ impl CauseChain<'_> {
                     0 => "it is next".to_owned(),
                     ahead => format!("{ahead} have waited longer"),
                 };
-                let text = format!("{held} of {limit} places for {kind} in runtime `{runtime}` are taken by {held_by}; {before}");
+                let text = format!(
+                    "{held} of {limit} places for {kind} in runtime `{runtime}` are taken by \
+                     {held_by}; {before}"
+                );
                 self.say(CauseCode::LimitFull, text, since, None);
             }
             Blocked::Share { runtime, limit, free, holders, held } => {
                 let held_by = self.names_of(&holders, held);
                 let text = format!(
-                    "runtime `{runtime}` has its share, {held} of the daemon's {limit} places for {kind}, taken by {held_by}; the other {free} \
-                     are kept for other runtimes; ends when one of these jobs ends"
+                    "runtime `{runtime}` has its share, {held} of the daemon's {limit} places for \
+                     {kind}, taken by {held_by}; the other {free} are kept for other runtimes; \
+                     ends when one of these jobs ends"
                 );
                 self.say(CauseCode::LimitFull, text, since, None);
             }
             Blocked::Daemon { limit, holders } => {
                 let by = |(runtime, held, longest): &(_, usize, Holder)| {
                     let name = (self.around.name)(longest.instance);
-                    format!("{held} by runtime `{runtime}`, longest by {name} with {} since {}", longest.job, longest.since)
+                    format!(
+                        "{held} by runtime `{runtime}`, longest by {name} with {} since {}",
+                        longest.job, longest.since
+                    )
                 };
                 let held_by: Vec<String> = holders.iter().map(by).collect();
                 let text = format!(
-                    "all {limit} places of this daemon for {kind} are taken: {}; ends when one of these jobs ends",
+                    "all {limit} places of this daemon for {kind} are taken: {}; ends when one of \
+                     these jobs ends",
                     held_by.join("; ")
                 );
                 self.say(CauseCode::LimitFull, text, since, None);
             }
             Blocked::Pace => {
-                let text =
-                    format!("{kind} was due while the daemon was down; what piled up is let through at a bounded pace, oldest first");
+                let text = format!(
+                    "{kind} was due while the daemon was down; what piled up is let through at a \
+                     bounded pace, oldest first"
+                );
                 self.say(CauseCode::RestartPace, text, since, self.lanes.next_wake(self.now));
             }
-            Blocked::NotBlocked => {
-                self.say(CauseCode::StartsNow, format!("{kind} is ready and starts with the next free place"), since, None)
-            }
+            Blocked::NotBlocked => self.say(
+                CauseCode::StartsNow,
+                format!("{kind} is ready and starts with the next free place"),
+                since,
+                None,
+            ),
         }
     }
 
     /// What is in flight or may still be, and what getInfo has to say.
     fn beside(&mut self) {
         let state = self.state;
-        if let Some((job, runtime)) =
-            state.unsettled_apply().filter(|_| !self.causes.iter().any(|cause| cause.code == CauseCode::ApplyUnsettled))
+        if let Some((job, runtime)) = state
+            .unsettled_apply()
+            .filter(|_| !self.causes.iter().any(|cause| cause.code == CauseCode::ApplyUnsettled))
         {
             let text = format!(
-                "apply {job} was given up and nobody has said that it is gone: no other apply starts here, and it has a place in runtime \
-                 `{runtime}` where those are counted; {}",
+                "apply {job} was given up and nobody has said that it is gone: no other apply \
+                 starts here, and it has a place in runtime `{runtime}` where those are counted; \
+                 {}",
                 self.unsettled_way_out(job)
             );
             self.say(CauseCode::ApplyUnsettled, text, None, None);
@@ -313,24 +405,38 @@ impl CauseChain<'_> {
             self.job(job);
         }
         if let Some(error) = state.telling.error.as_ref().filter(|_| !state.deleted) {
-            self.say(CauseCode::GetInfoFailed, format!("{error}; this changes nothing else"), state.telling.failed_at, state.telling.due);
+            self.say(
+                CauseCode::GetInfoFailed,
+                format!("{error}; this changes nothing else"),
+                state.telling.failed_at,
+                state.telling.due,
+            );
         }
     }
 
     /// It has not started, and the place where it is to run says why.
     fn waits(&mut self, job: &Job, wait: &Wait) {
-        let after = if wait.tried_again { "then another job takes its place" } else { "then it has failed" };
+        let after = if wait.tried_again {
+            "then another job takes its place"
+        } else {
+            "then it has failed"
+        };
         let text = format!(
-            "{} {} of {} (attempt {}) has not started: {}; ends when {}, or at its deadline: {after}",
+            "{} {} of {} (attempt {}) has not started: {}; ends when {}, or at its deadline: \
+             {after}",
             job.kind, job.id, job.version, job.attempt, wait.why, wait.ends_when
         );
         self.say(CauseCode::JobWaits, text, job.waits_since, job.starts_by());
     }
 
-    /// What a job does that began then. Whoever runs it keeps its timeout; ours is for one that does not.
+    /// What a job does that began then. Whoever runs it keeps its timeout; ours is for one that
+    /// does not.
     fn runs(&self, job: &Job, began_at: Timestamp) -> String {
         match job.timeout.filter(|timeout| began_at.plus(*timeout) <= self.now) {
-            Some(timeout) => format!("is past its timeout of {} and is being stopped where it runs", duration(timeout)),
+            Some(timeout) => format!(
+                "is past its timeout of {} and is being stopped where it runs",
+                duration(timeout)
+            ),
             None => "runs".to_owned(),
         }
     }
@@ -338,19 +444,31 @@ impl CauseChain<'_> {
     fn job(&mut self, job: &Job) {
         let (kind, id) = (job.kind, job.id);
         let limit = match (job.deadline, job.started_at) {
-            (Some(_), None) if job.stop.is_none() => "it is stopped if it does not start in time".to_owned(),
-            (Some(_), Some(_)) if job.stop.is_none() => "it is stopped if it does not end in time".to_owned(),
+            (Some(_), None) if job.stop.is_none() => {
+                "it is stopped if it does not start in time".to_owned()
+            }
+            (Some(_), Some(_)) if job.stop.is_none() => {
+                "it is stopped if it does not end in time".to_owned()
+            }
             (Some(_), _) => "if nothing is heard of it by then, its end is unknown".to_owned(),
-            (None, _) => format!("it has no timeout and ends by itself or with `pvnctl jobs cancel {id}`"),
+            (None, _) => {
+                format!("it has no timeout and ends by itself or with `pvnctl jobs cancel {id}`")
+            }
         };
         // From then on its deadline counts.
         let stopped_at = job.deadline.map_or(job.decided_at, |at| at.minus(job.stop_within()));
         let (code, does, since) = match (&job.stop, job.started_at) {
-            (Some(StopReason::Person(who)), _) => (CauseCode::JobStopping, format!("is being stopped for {who}"), stopped_at),
-            (Some(StopReason::Deadline), _) => (CauseCode::JobStopping, "is being stopped, it was overdue".to_owned(), stopped_at),
-            (Some(StopReason::NotWanted), _) => {
-                (CauseCode::JobStopping, "is being stopped, its answer is no longer wanted".to_owned(), stopped_at)
+            (Some(StopReason::Person(who)), _) => {
+                (CauseCode::JobStopping, format!("is being stopped for {who}"), stopped_at)
             }
+            (Some(StopReason::Deadline), _) => {
+                (CauseCode::JobStopping, "is being stopped, it was overdue".to_owned(), stopped_at)
+            }
+            (Some(StopReason::NotWanted), _) => (
+                CauseCode::JobStopping,
+                "is being stopped, its answer is no longer wanted".to_owned(),
+                stopped_at,
+            ),
             (None, Some(at)) => (CauseCode::JobRunning, self.runs(job, at), at),
             (None, None) => match job.waits.as_ref().filter(|wait| !wait.is_unseen) {
                 Some(wait) => return self.waits(job, wait),
@@ -358,8 +476,13 @@ impl CauseChain<'_> {
             },
         };
         let unseen = job.waits.as_ref().filter(|wait| wait.is_unseen);
-        let unseen = unseen.map_or_else(String::new, |wait| format!("; {}; ends when {}", wait.why, wait.ends_when));
-        let text = format!("{kind} {id} of {} (attempt {}) {does}{unseen}; {limit}", job.version, job.attempt);
+        let unseen = unseen.map_or_else(String::new, |wait| {
+            format!("; {}; ends when {}", wait.why, wait.ends_when)
+        });
+        let text = format!(
+            "{kind} {id} of {} (attempt {}) {does}{unseen}; {limit}",
+            job.version, job.attempt
+        );
         self.say(code, text, Some(since), job.deadline);
     }
 }

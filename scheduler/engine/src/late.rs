@@ -17,12 +17,18 @@ pub(crate) fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestam
 /// A command that ran past its time.
 pub(crate) fn timed_out(job: &Job) -> String {
     match job.timeout {
-        Some(timeout) => format!("did not end within its timeout of {} and was stopped", duration(timeout)),
+        Some(timeout) => {
+            format!("did not end within its timeout of {} and was stopped", duration(timeout))
+        }
         None => "was stopped at its deadline".to_owned(),
     }
 }
 
 /// A job that was stopped at a deadline, whether its command ran or not.
 pub(crate) fn overdue(job: &Job) -> String {
-    if job.started_at.is_some() { timed_out(job) } else { "did not start in time and was stopped".to_owned() }
+    if job.started_at.is_some() {
+        timed_out(job)
+    } else {
+        "did not start in time and was stopped".to_owned()
+    }
 }

@@ -1,6 +1,6 @@
-//! The pure core: what a service instance should do next. No clock, randomness, IO, logging, threads or async; ordered
-//! maps only, so the same inputs give the same bytes. Called by the scheduler's driver and by the simulation in
-//! `tests/sim`; imports `schema` alone.
+//! The pure core: what a service instance should do next. No clock, randomness, IO, logging,
+//! threads or async; ordered maps only, so the same inputs give the same bytes. Called by the
+//! scheduler's driver and by the simulation in `tests/sim`; imports `schema` alone.
 //!
 //! ```text
 //! step(state, event, now) -> (state, actions)      one instance: what to do
@@ -9,9 +9,10 @@
 //! explain(state, lanes)   -> why an instance stands where it stands, and what would move it
 //! ```
 //!
-//! A step takes the time (`clock`), lets the event change facts (`step`, `finish`, `observe`, `approve`), and settles what follows
-//! from all facts together: deadlines, expired approvals, where the instance is (`converge`), what it wants a place for,
-//! and how that is said (`standing`). Where an instance with a fetch can be:
+//! A step takes the time (`clock`), lets the event change facts (`step`, `finish`, `observe`,
+//! `approve`), and settles what follows from all facts together: deadlines, expired approvals,
+//! where the instance is (`converge`), what it wants a place for, and how that is said
+//! (`standing`). Where an instance with a fetch can be:
 //!
 //! ```text
 //!   release ──> Unlooked ──fetch──> Converged <──────────────── fetch: nothing to do, from anywhere
@@ -29,11 +30,13 @@
 //!          └─ not known to be gone: Unsettled ──the runner, or a person──> gates again
 //! ```
 //!
-//! Where a watch tells how the world is, its words take the place of each fetch in this picture, and no fetch is ever run: what was told
-//! before an apply was over counts for nothing after it. A watch that is silent for too long is a fetch that did not answer.
+//! Where a watch tells how the world is, its words take the place of each fetch in this picture,
+//! and no fetch is ever run: what was told before an apply was over counts for nothing after it. A
+//! watch that is silent for too long is a fetch that did not answer.
 //!
-//! Paused and Deleted take precedence over all of these but never end an apply; Pending and Broken are what a structured
-//! fetch says of objects that run the right version. Without a fetch, a release is work until its apply has succeeded.
+//! Paused and Deleted take precedence over all of these but never end an apply; Pending and Broken
+//! are what a structured fetch says of objects that run the right version. Without a fetch, a
+//! release is work until its apply has succeeded.
 
 pub mod action;
 mod again;

@@ -1,14 +1,17 @@
-//! Who gets the next free place: the level above the instances. Three lanes (fetch, apply, getInfo) that never wait for
-//! each other, each with a limit for the whole daemon and one per runtime. Owned by the driver, which calls [`ConcurrencyLimiter::update`] with every state that it keeps, asks [`ConcurrencyLimiter::next`], and sends the instance
-//! that is named `Event::Granted`; after that step the instance no longer wants that place, whether it used it or not.
+//! Who gets the next free place: the level above the instances. Three lanes (fetch, apply, getInfo)
+//! that never wait for each other, each with a limit for the whole daemon and one per runtime.
+//! Owned by the driver, which calls [`ConcurrencyLimiter::update`] with every state that it keeps,
+//! asks [`ConcurrencyLimiter::next`], and sends the instance that is named `Event::Granted`; after
+//! that step the instance no longer wants that place, whether it used it or not.
 //!
-//! A free place goes to the runtime that holds the fewest, in it to the service that holds the fewest, in it to whoever
-//! is ready longest. And no runtime takes the last ones: unless it has a limit of its own, a runtime gets another place
-//! only while it holds less than [`SHARE`] times as many as are free. So one that hangs, with its places held for ever,
-//! ends at three quarters of them, two at three sevenths each, and there is always room for those that work.
+//! A free place goes to the runtime that holds the fewest, in it to the service that holds the
+//! fewest, in it to whoever is ready longest. And no runtime takes the last ones: unless it has a
+//! limit of its own, a runtime gets another place only while it holds less than [`SHARE`] times as
+//! many as are free. So one that hangs, with its places held for ever, ends at three quarters of
+//! them, two at three sevenths each, and there is always room for those that work.
 //!
-//! It is an index and nothing else: everything in it follows from the states, so a restart rebuilds it by calling
-//! [`ConcurrencyLimiter::update`] with each. Every operation is O(log n).
+//! It is an index and nothing else: everything in it follows from the states, so a restart rebuilds
+//! it by calling [`ConcurrencyLimiter::update`] with each. Every operation is O(log n).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -30,21 +33,24 @@ pub use limits::{Limit, Limits};
 use lane::Lane;
 use line::{Line, Waiter};
 
-/// How many times as many places as are free a runtime may hold when it takes another one. Three, so that a runtime that
-/// is alone has three quarters of all.
+/// How many times as many places as are free a runtime may hold when it takes another one. Three,
+/// so that a runtime that is alone has three quarters of all.
 pub const SHARE: usize = 3;
 
-/// Places a second for what was due before the daemon started. Quick enough that 10,000 instances are through in under
-/// two minutes, slow enough that the daemon stays mostly free for what comes up now.
+/// Places a second for what was due before the daemon started. Quick enough that 10,000 instances
+/// are through in under two minutes, slow enough that the daemon stays mostly free for what comes
+/// up now.
 pub const PILED_UP_PER_SECOND: i64 = 100;
 
-/// Places given out at once from what was due before the daemon started, before the pace sets in: a small installation
-/// notices no delay.
+/// Places given out at once from what was due before the daemon started, before the pace sets in: a
+/// small installation notices no delay.
 pub const PILED_UP_AT_ONCE: i64 = 50;
 
 const PACE: Duration = Duration::from_millis(1_000 / PILED_UP_PER_SECOND.unsigned_abs());
 /// How far [`PILED_UP_AT_ONCE`] places run ahead of the pace.
-const AHEAD: Duration = Duration::from_millis(1_000 * PILED_UP_AT_ONCE.unsigned_abs() / PILED_UP_PER_SECOND.unsigned_abs());
+const AHEAD: Duration = Duration::from_millis(
+    1_000 * PILED_UP_AT_ONCE.unsigned_abs() / PILED_UP_PER_SECOND.unsigned_abs(),
+);
 
 /// The lanes of all runtimes.
 #[derive(Debug)]
@@ -53,13 +59,14 @@ pub struct ConcurrencyLimiter {
     /// Whether no apply gets a place for the time being.
     holds_applies: bool,
     limits: [Limit; 3],
-    /// When the next piled-up one would be due if they came evenly; [`PILED_UP_AT_ONCE`] may run ahead of it.
+    /// When the next piled-up one would be due if they came evenly; [`PILED_UP_AT_ONCE`] may run
+    /// ahead of it.
     paced_until: Option<Timestamp>,
     names: BTreeMap<RuntimeName, usize>,
     lanes: [Vec<Lane>; 3],
     held: [usize; 3],
-    /// The next ones of each runtime that is below its limit, the runtime with the fewest places first: those that piled
-    /// up, and fresh ones.
+    /// The next ones of each runtime that is below its limit, the runtime with the fewest places
+    /// first: those that piled up, and fresh ones.
     heads: [[BTreeSet<Head>; 2]; 3],
     entries: BTreeMap<InstanceId, InstanceSlots>,
 }
@@ -102,7 +109,8 @@ const PILED_UP: usize = 0;
 const FRESH: usize = 1;
 
 impl ConcurrencyLimiter {
-    /// Empty lanes; `started_at` is when the daemon started: what was due before is let through at a bounded pace.
+    /// Empty lanes; `started_at` is when the daemon started: what was due before is let through at
+    /// a bounded pace.
     pub fn new(limits: Limits, started_at: Timestamp) -> Self {
         Self {
             started_at,
@@ -117,28 +125,36 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Takes over what this instance of that service wants and holds. To be called with every state that is kept: after
-    /// each step, and for each instance at the start.
+    /// Takes over what this instance of that service wants and holds. To be called with every state
+    /// that is kept: after each step, and for each instance at the start.
     pub fn update(&mut self, state: &State, service: ServiceId) {
-        let mut entry = InstanceSlots { service: Some(service), is_deleted: state.is_deleted(), ..InstanceSlots::default() };
+        let mut entry = InstanceSlots {
+            service: Some(service),
+            is_deleted: state.is_deleted(),
+            ..InstanceSlots::default()
+        };
         if let Some(desired) = state.desired() {
             let runtime = self.runtime(&desired.runtime);
             for kind in KINDS {
                 entry.wants[index(kind)] = state.wants(kind).map(|since| (runtime, since));
             }
-            entry.cap = desired.max_concurrency.filter(|_| !state.is_deleted()).map(|cap| (runtime, cap));
+            entry.cap =
+                desired.max_concurrency.filter(|_| !state.is_deleted()).map(|cap| (runtime, cap));
         }
         for job in state.jobs_in_flight() {
             let runtime = self.runtime(&job.runtime);
-            entry.holds[index(job.kind)] = Some(Hold { runtime, since: job.decided_at, job: job.id });
+            entry.holds[index(job.kind)] =
+                Some(Hold { runtime, since: job.decided_at, job: job.id });
         }
         // Where it ran, wherever the instance is now, and whether or not it is there at all.
-        entry.given_up = state.unsettled_apply().map(|(job, runtime)| self.given_up(job, runtime, state.standing().since));
+        entry.given_up = state
+            .unsettled_apply()
+            .map(|(job, runtime)| self.given_up(job, runtime, state.standing().since));
         self.replace(state.instance(), entry);
     }
 
-    /// An instance that asks for nothing any more and whose jobs run on: it keeps the places of these, and that of an apply which
-    /// may still run.
+    /// An instance that asks for nothing any more and whose jobs run on: it keeps the places of
+    /// these, and that of an apply which may still run.
     pub fn leave<'a>(
         &mut self,
         instance: InstanceId,
@@ -160,32 +176,43 @@ impl ConcurrencyLimiter {
         self.entries.remove(&instance);
     }
 
-    /// Who gets a place now: send it `Event::Granted` with this kind, then [`ConcurrencyLimiter::update`] with the state that comes
-    /// out. `None` when nobody waits, or no one who waits has room yet.
+    /// Who gets a place now: send it `Event::Granted` with this kind, then
+    /// [`ConcurrencyLimiter::update`] with the state that comes out. `None` when nobody waits,
+    /// or no one who waits has room yet.
     pub fn next(&mut self, now: Timestamp) -> Option<(InstanceId, JobKind)> {
         self.take_time(now);
         let pace_open = self.pace_opens_at().is_none_or(|at| at <= now);
         for (lane, kind) in KINDS.into_iter().enumerate().filter(|(lane, _)| !self.is_shut(*lane)) {
             let heads = &self.heads[lane];
             let piled_up = heads[PILED_UP].first().filter(|_| pace_open);
-            let Some(&(held, (since, instance))) = piled_up.into_iter().chain(heads[FRESH].first()).min() else { continue };
+            let Some(&(held, (since, instance))) =
+                piled_up.into_iter().chain(heads[FRESH].first()).min()
+            else {
+                continue;
+            };
             // Who holds the fewest is first: when its share is full, so is everybody's.
             if !self.has_share(lane, held) {
                 continue;
             }
             if since < self.started_at {
-                self.paced_until = Some(self.paced_until.map_or(now, |until| until.max(now)).plus(PACE));
+                self.paced_until =
+                    Some(self.paced_until.map_or(now, |until| until.max(now)).plus(PACE));
             }
             return Some((instance, kind));
         }
         None
     }
 
-    /// When [`ConcurrencyLimiter::next`] should be asked again although nothing happened: what piled up is let through by time.
-    /// `None` when only events can change its answer; always later than `now`, once [`ConcurrencyLimiter::next`] has said `None`.
+    /// When [`ConcurrencyLimiter::next`] should be asked again although nothing happened: what
+    /// piled up is let through by time. `None` when only events can change its answer; always
+    /// later than `now`, once [`ConcurrencyLimiter::next`] has said `None`.
     pub fn next_wake(&self, now: Timestamp) -> Option<Timestamp> {
-        let waits = |lane: usize| self.heads[lane][PILED_UP].first().is_some_and(|(held, _)| self.has_share(lane, *held));
-        self.pace_opens_at().filter(|at| *at > now && (0..KINDS.len()).any(|lane| !self.is_shut(lane) && waits(lane)))
+        let waits = |lane: usize| {
+            self.heads[lane][PILED_UP].first().is_some_and(|(held, _)| self.has_share(lane, *held))
+        };
+        self.pace_opens_at().filter(|at| {
+            *at > now && (0..KINDS.len()).any(|lane| !self.is_shut(lane) && waits(lane))
+        })
     }
 
     /// From now on no apply gets a place, or they do again.
@@ -202,18 +229,26 @@ impl ConcurrencyLimiter {
         lane == APPLY && self.holds_applies
     }
 
-    /// Why this instance has no place in the lane of this kind yet, or would have none if it came now.
+    /// Why this instance has no place in the lane of this kind yet, or would have none if it came
+    /// now.
     pub fn blocked(&self, state: &State, kind: JobKind, now: Timestamp) -> Blocked {
         let (instance, lane_index) = (state.instance(), index(kind));
         let waits = self.entries.get(&instance).and_then(|entry| entry.wants[lane_index]);
         let as_if = || Some((*self.names.get(&state.desired()?.runtime)?, now));
         let Some((runtime, since)) = waits.or_else(as_if) else { return Blocked::NotBlocked };
         let lane = &self.lanes[lane_index][runtime];
-        let name = || self.names.iter().find(|(_, at)| **at == runtime).map(|(name, _)| name.clone());
+        let name =
+            || self.names.iter().find(|(_, at)| **at == runtime).map(|(name, _)| name.clone());
         if let Some((limit, held)) = self.full(lane_index, runtime) {
             let ahead = lane.lines.iter().map(|line| line.before((since, instance))).sum();
             let holders = self.holders(lane_index, runtime, held > lane.holders.len());
-            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Runtime { runtime, limit, holders, held, ahead });
+            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Runtime {
+                runtime,
+                limit,
+                holders,
+                held,
+                ahead,
+            });
         }
         let held = lane.holders.len();
         let limit = self.limits[lane_index].total.max(1);
@@ -223,9 +258,19 @@ impl ConcurrencyLimiter {
         }
         if !self.has_share(lane_index, held) {
             let holders = self.holders(lane_index, runtime, false);
-            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Share { runtime, limit, free, holders, held });
+            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Share {
+                runtime,
+                limit,
+                free,
+                holders,
+                held,
+            });
         }
-        if since < self.started_at && self.pace_opens_at().is_some_and(|at| at > now) { Blocked::Pace } else { Blocked::NotBlocked }
+        if since < self.started_at && self.pace_opens_at().is_some_and(|at| at > now) {
+            Blocked::Pace
+        } else {
+            Blocked::NotBlocked
+        }
     }
 
     /// Jobs in flight in this lane, over all runtimes.
@@ -255,9 +300,16 @@ impl ConcurrencyLimiter {
     /// The first ones of those who have a place in a runtime, longest first.
     fn holders(&self, lane: usize, runtime: usize, with_given_up: bool) -> Vec<Holder> {
         let this = &self.lanes[lane][runtime];
-        let given_up = this.given_up.iter().filter(|_| with_given_up).map(|(_, instance)| (*instance, true));
-        let all = this.holders.iter().map(|(_, instance)| (*instance, false)).take(HOLDERS_SHOWN).chain(given_up.take(HOLDERS_SHOWN));
-        let mut holders: Vec<Holder> = all.filter_map(|(instance, given_up)| self.holder(instance, lane, given_up)).collect();
+        let given_up =
+            this.given_up.iter().filter(|_| with_given_up).map(|(_, instance)| (*instance, true));
+        let all = this
+            .holders
+            .iter()
+            .map(|(_, instance)| (*instance, false))
+            .take(HOLDERS_SHOWN)
+            .chain(given_up.take(HOLDERS_SHOWN));
+        let mut holders: Vec<Holder> =
+            all.filter_map(|(instance, given_up)| self.holder(instance, lane, given_up)).collect();
         holders.sort_by_key(|holder| (holder.since, holder.instance));
         holders.truncate(HOLDERS_SHOWN);
         holders
@@ -284,7 +336,8 @@ impl ConcurrencyLimiter {
         holders
     }
 
-    /// When the clock is set back, what is wanted from now on is new, and the pace does not wait for the old time.
+    /// When the clock is set back, what is wanted from now on is new, and the pace does not wait
+    /// for the old time.
     fn take_time(&mut self, now: Timestamp) {
         let latest = now.plus(AHEAD).plus(PACE);
         self.paced_until = self.paced_until.map(|until| until.min(latest));
@@ -292,8 +345,11 @@ impl ConcurrencyLimiter {
             self.started_at = now;
             for lane in 0..KINDS.len() {
                 for runtime in 0..self.lanes[lane].len() {
-                    let waiters: Vec<_> = self.lanes[lane][runtime].lines.iter_mut().flat_map(Line::drain).collect();
-                    waiters.into_iter().for_each(|(service, waiter)| self.enqueue(lane, runtime, service, waiter));
+                    let waiters: Vec<_> =
+                        self.lanes[lane][runtime].lines.iter_mut().flat_map(Line::drain).collect();
+                    waiters
+                        .into_iter()
+                        .for_each(|(service, waiter)| self.enqueue(lane, runtime, service, waiter));
                     self.show(lane, runtime);
                 }
             }
@@ -316,13 +372,20 @@ impl ConcurrencyLimiter {
         at
     }
 
-    /// The limit that keeps a runtime from another place, if one does, with the number of places that count against it.
+    /// The limit that keeps a runtime from another place, if one does, with the number of places
+    /// that count against it.
     fn full(&self, lane: usize, runtime: usize) -> Option<(u32, usize)> {
         let this = &self.lanes[lane][runtime];
         let held = this.holders.len();
-        let configured = this.caps.first_key_value().map(|(cap, _)| (*cap, held + this.given_up.len()));
+        let configured =
+            this.caps.first_key_value().map(|(cap, _)| (*cap, held + this.given_up.len()));
         let ours = self.limits[lane].per_runtime.map(|limit| (limit, held));
-        configured.into_iter().chain(ours).map(|(limit, held)| (limit.max(1), held)).filter(|(limit, held)| *held >= *limit as usize).min()
+        configured
+            .into_iter()
+            .chain(ours)
+            .map(|(limit, held)| (limit.max(1), held))
+            .filter(|(limit, held)| *held >= *limit as usize)
+            .min()
     }
 
     fn enqueue(&mut self, lane: usize, runtime: usize, service: ServiceId, waiter: Waiter) {
@@ -337,7 +400,8 @@ impl ConcurrencyLimiter {
         if old == new {
             return;
         }
-        let service = |entry: &InstanceSlots| entry.service.unwrap_or(ServiceId::from_bytes([0; 16]));
+        let service =
+            |entry: &InstanceSlots| entry.service.unwrap_or(ServiceId::from_bytes([0; 16]));
         let (before, after) = (service(&old), service(&new));
         if let Some((runtime, cap)) = old.cap {
             let caps = &mut self.lanes[APPLY][runtime].caps;
@@ -373,9 +437,14 @@ impl ConcurrencyLimiter {
                 self.enqueue(lane, runtime, after, (since, instance));
             }
             let touched = [old.wants[lane].map(|want| want.0), new.wants[lane].map(|want| want.0)];
-            let released = [old.holds[lane].map(|hold| hold.runtime), new.holds[lane].map(|hold| hold.runtime)];
+            let released = [
+                old.holds[lane].map(|hold| hold.runtime),
+                new.holds[lane].map(|hold| hold.runtime),
+            ];
             let capped = [&old, &new].into_iter().filter(|_| lane == APPLY);
-            let capped = capped.flat_map(|entry| [entry.cap.map(|cap| cap.0), entry.given_up.map(|hold| hold.runtime)]);
+            let capped = capped.flat_map(|entry| {
+                [entry.cap.map(|cap| cap.0), entry.given_up.map(|hold| hold.runtime)]
+            });
             for runtime in touched.into_iter().chain(released).chain(capped).flatten() {
                 self.show(lane, runtime);
             }

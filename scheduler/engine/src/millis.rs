@@ -1,7 +1,7 @@
 //! Spans of time as whole milliseconds, which is how rows have them. For `#[serde(with = …)]`.
 //!
-//! Rows may hold any integer. One below zero is no time at all; and where no time at all would make something go round without a pause
-//! (`positive`), it is a millisecond.
+//! Rows may hold any integer. One below zero is no time at all; and where no time at all would make
+//! something go round without a pause (`positive`), it is a millisecond.
 
 use std::time::Duration;
 
@@ -24,7 +24,9 @@ pub(crate) fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result
     written(span).serialize(serializer)
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
     i64::deserialize(deserializer).map(read)
 }
 
@@ -32,7 +34,9 @@ pub(crate) mod positive {
     pub(crate) use super::serialize;
     use super::{Deserialize, Deserializer, Duration, read_positive};
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
         i64::deserialize(deserializer).map(read_positive)
     }
 }
@@ -40,11 +44,16 @@ pub(crate) mod positive {
 pub(crate) mod maybe {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, read, written};
 
-    pub(crate) fn serialize<S: Serializer>(span: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        span: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         span.as_ref().map(written).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
         Ok(Option::deserialize(deserializer)?.map(read))
     }
 }
@@ -53,7 +62,9 @@ pub(crate) mod maybe_positive {
     pub(crate) use super::maybe::serialize;
     use super::{Deserialize, Deserializer, Duration, read_positive};
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
         Ok(Option::deserialize(deserializer)?.map(read_positive))
     }
 }

@@ -1,5 +1,6 @@
-//! What was seen of the world, however that was learned: at the end of a fetch, or by a watch. How it was learned is a field of the
-//! observation and no other way through the engine: `observe.rs` takes all of them in.
+//! What was seen of the world, however that was learned: at the end of a fetch, or by a watch. How
+//! it was learned is a field of the observation and no other way through the engine: `observe.rs`
+//! takes all of them in.
 
 use schema::id::{BlobId, JobId};
 use schema::output::RuntimeObject;
@@ -22,8 +23,8 @@ pub struct Observation {
 pub enum ObservationSource {
     /// By the fetch with this id. Its end is what tells it ([`crate::event::Event::JobEnded`]).
     Job(JobId),
-    /// By the watch of this generation ([`crate::State::watch_generation`]), which looked after that had begun. One generation tells
-    /// in order.
+    /// By the watch of this generation ([`crate::State::watch_generation`]), which looked after
+    /// that had begun. One generation tells in order.
     Watch(u64),
 }
 
@@ -32,13 +33,15 @@ pub enum ObservationSource {
 pub struct WorldReport {
     /// How the world is.
     pub world: ObservedWorld,
-    /// What an approval of the work is bound to: the same value for the same work. `None` = nothing tells work from other work.
+    /// What an approval of the work is bound to: the same value for the same work. `None` =
+    /// nothing tells work from other work.
     pub fingerprint: Option<BlobId>,
     /// The file that an apply is to be handed.
     pub plan: Option<BlobId>,
     /// What the work would do, for people.
     pub explanation: Option<String>,
-    /// Whether what tells the work is not kept whole, so that no other observation has the same fingerprint.
+    /// Whether what tells the work is not kept whole, so that no other observation has the same
+    /// fingerprint.
     pub is_cut: bool,
     /// Why a person should doubt it, as a sentence without its end.
     pub doubt: Option<String>,

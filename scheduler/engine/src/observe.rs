@@ -1,9 +1,11 @@
-//! An observation comes in: what is known afterwards. The one way for all of them, from the end of a fetch (`finish.rs`) and from a
-//! watch; and the freshness of a watch, which has no end that anybody could wait for. Called by the step.
+//! An observation comes in: what is known afterwards. The one way for all of them, from the end of
+//! a fetch (`finish.rs`) and from a watch; and the freshness of a watch, which has no end that
+//! anybody could wait for. Called by the step.
 //!
-//! A watch tells by itself. What orders its words against what pvn does is no clock but its generation: another one begins whenever
-//! what was told so far no longer counts (another release, other commands, the end of an apply, a person who asks), whoever watches
-//! looks anew for it, and what an older one still tells changes nothing.
+//! A watch tells by itself. What orders its words against what pvn does is no clock but its
+//! generation: another one begins whenever what was told so far no longer counts (another release,
+//! other commands, the end of an apply, a person who asks), whoever watches looks anew for it, and
+//! what an older one still tells changes nothing.
 
 use std::time::Duration;
 
@@ -12,14 +14,21 @@ use schema::time::Timestamp;
 
 use crate::action::{Action, log};
 use crate::desired::WatchPolicy;
-use crate::observation::{Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport};
+use crate::observation::{
+    Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport,
+};
 use crate::observed::{Verdict, verdict};
 use crate::state::{Finding, State, WatchState, Work};
 use crate::step::duration;
 
 impl State {
     /// Takes an observation in.
-    pub(crate) fn take_in(&mut self, observation: Observation, version: &str, out: &mut Vec<Action>) {
+    pub(crate) fn take_in(
+        &mut self,
+        observation: Observation,
+        version: &str,
+        out: &mut Vec<Action>,
+    ) {
         let Observation { source, at, result } = observation;
         match result {
             Ok(report) => self.found(source, at, report, version, out),
@@ -33,7 +42,14 @@ impl State {
     }
 
     /// Something was seen.
-    fn found(&mut self, source: ObservationSource, at: Timestamp, report: WorldReport, version: &str, out: &mut Vec<Action>) {
+    fn found(
+        &mut self,
+        source: ObservationSource,
+        at: Timestamp,
+        report: WorldReport,
+        version: &str,
+        out: &mut Vec<Action>,
+    ) {
         let was_work = self.work().is_some();
         let job = match source {
             ObservationSource::Job(job) => Some(job),
@@ -60,7 +76,16 @@ impl State {
                     out.push(log(LogKind::DriftFound, None, format!("drift: {what}"), &data));
                 }
                 let WorldReport { fingerprint, plan, explanation, is_cut, .. } = report;
-                self.keep_or_take(Work { reason, what, job, fingerprint, plan, explanation, stale_plan: false, is_cut })
+                self.keep_or_take(Work {
+                    reason,
+                    what,
+                    job,
+                    fingerprint,
+                    plan,
+                    explanation,
+                    stale_plan: false,
+                    is_cut,
+                })
             }
         };
         let was = std::mem::replace(&mut self.look.finding, finding);
@@ -74,15 +99,23 @@ impl State {
         }
     }
 
-    /// While people are asked about a plan or have approved it, another observation with the same fingerprint changes nothing:
-    /// the plan that was shown is the one that runs. After an apply has found it stale, the new one takes its place.
+    /// While people are asked about a plan or have approved it, another observation with the same
+    /// fingerprint changes nothing: the plan that was shown is the one that runs. After an
+    /// apply has found it stale, the new one takes its place.
     fn keep_or_take(&mut self, new: Work) -> Finding {
-        let keeps = self.plan_is_bound() && self.work().is_some_and(|old| old.fingerprint == new.fingerprint && !old.stale_plan);
+        let keeps = self.plan_is_bound()
+            && self.work().is_some_and(|old| old.fingerprint == new.fingerprint && !old.stale_plan);
         if keeps { self.look.finding.clone() } else { Finding::Work(Box::new(new)) }
     }
 
     /// Nothing was seen: nothing that was known changes.
-    fn missed(&mut self, source: ObservationSource, at: Timestamp, error: ObservationError, out: &mut Vec<Action>) {
+    fn missed(
+        &mut self,
+        source: ObservationSource,
+        at: Timestamp,
+        error: ObservationError,
+        out: &mut Vec<Action>,
+    ) {
         let ObservationError { why, blame } = error;
         let (key, id) = named(source);
         let sentence = match source {
@@ -119,14 +152,21 @@ fn named(source: ObservationSource) -> (&'static str, String) {
 // ---- the watch ----
 
 impl State {
-    /// The generation of the watch that is wanted now, if one is: whoever watches looks anew when this has changed, and says it with
-    /// what it tells. None is wanted while the instance is paused, as no fetch is.
+    /// The generation of the watch that is wanted now, if one is: whoever watches looks anew when
+    /// this has changed, and says it with what it tells. None is wanted while the instance is
+    /// paused, as no fetch is.
     pub fn watch_generation(&self) -> Option<u64> {
         self.look.watch.as_ref().map(|_| self.watches)
     }
 
-    /// Somebody tells what was seen. What a job saw its end tells; what is of another generation is late.
-    pub(crate) fn observed(&mut self, observation: Observation, now: Timestamp, out: &mut Vec<Action>) {
+    /// Somebody tells what was seen. What a job saw its end tells; what is of another generation is
+    /// late.
+    pub(crate) fn observed(
+        &mut self,
+        observation: Observation,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
         match observation.source {
             ObservationSource::Job(_) => {}
             ObservationSource::Watch(generation) if self.watch_generation() == Some(generation) => {
@@ -139,14 +179,16 @@ impl State {
 
     fn heard(&mut self, observation: Observation, now: Timestamp, out: &mut Vec<Action>) {
         let Some(desired) = self.desired() else { return };
-        let (fresh_for, version) = (desired.observe.watch().map(WatchPolicy::counts_for), desired.version.clone());
+        let (fresh_for, version) =
+            (desired.observe.watch().map(WatchPolicy::counts_for), desired.version.clone());
         if let (Some(watch), Some(fresh_for)) = (&mut self.look.watch, fresh_for) {
             (watch.heard_at, watch.stale_at) = (now, now.plus(fresh_for));
             watch.is_answered |= observation.result.is_ok();
         }
         self.look.silent_since = None;
         match observation.result {
-            // What it sees while an apply runs is on its way: it decides nothing, the generation that begins at the end does.
+            // What it sees while an apply runs is on its way: it decides nothing, the generation
+            // that begins at the end does.
             Ok(report) if self.applying() => {
                 self.look.answered(observation.at);
                 if let ObservedWorld::Objects(objects) = report.world {
@@ -157,27 +199,40 @@ impl State {
         }
     }
 
-    /// What was told so far counts no more for what comes next; and none begins where none is wanted.
-    /// `fresh_for`: [`WatchPolicy::counts_for`].
+    /// What was told so far counts no more for what comes next; and none begins where none is
+    /// wanted. `fresh_for`: [`WatchPolicy::counts_for`].
     pub(crate) fn begin_watch(&mut self, fresh_for: Duration, now: Timestamp) {
         let wanted = Some(fresh_for).filter(|_| !self.paused && !self.deleted);
         self.watches = self.watches.saturating_add(u64::from(wanted.is_some()));
-        self.look.watch = wanted.map(|fresh_for| WatchState { heard_at: now, stale_at: now.plus(fresh_for), is_answered: false });
+        self.look.watch = wanted.map(|fresh_for| WatchState {
+            heard_at: now,
+            stale_at: now.plus(fresh_for),
+            is_answered: false,
+        });
     }
 
-    /// The same for what comes again and again: a generation of which nothing was heard yet, and not for too long, is young enough. Who
-    /// asks more often than it takes to look would never get an answer.
+    /// The same for what comes again and again: a generation of which nothing was heard yet, and
+    /// not for too long, is young enough. Who asks more often than it takes to look would never
+    /// get an answer.
     pub(crate) fn begin_watch_in_time(&mut self, fresh_for: Duration, now: Timestamp) {
-        let is_young = self.look.watch.as_ref().is_some_and(|watch| !watch.is_answered) && self.look.silent_since.is_none();
+        let is_young = self.look.watch.as_ref().is_some_and(|watch| !watch.is_answered)
+            && self.look.silent_since.is_none();
         if !is_young {
             self.begin_watch(fresh_for, now);
         }
     }
 
-    /// Nothing was heard for as long as what was told counts: an error like any other, and nothing is applied on what was told before.
+    /// Nothing was heard for as long as what was told counts: an error like any other, and nothing
+    /// is applied on what was told before.
     pub(crate) fn mind_silence(&mut self, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(fresh_for) = self.desired().and_then(|desired| desired.observe.watch()).map(WatchPolicy::counts_for) else { return };
-        let Some(watch) = self.look.watch.as_mut().filter(|watch| watch.stale_at <= now) else { return };
+        let Some(fresh_for) =
+            self.desired().and_then(|desired| desired.observe.watch()).map(WatchPolicy::counts_for)
+        else {
+            return;
+        };
+        let Some(watch) = self.look.watch.as_mut().filter(|watch| watch.stale_at <= now) else {
+            return;
+        };
         watch.stale_at = now.plus(fresh_for);
         let heard_at = watch.heard_at;
         self.look.silent_since.get_or_insert(heard_at);

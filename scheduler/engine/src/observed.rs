@@ -1,5 +1,6 @@
-//! Reports -> what is so: the end of a fetch becomes an observation, and the objects of any observation are held against the desired
-//! version. Called by `finish.rs` and `observe.rs`; pure reading, it changes nothing.
+//! Reports -> what is so: the end of a fetch becomes an observation, and the objects of any
+//! observation are held against the desired version. Called by `finish.rs` and `observe.rs`; pure
+//! reading, it changes nothing.
 
 use schema::output::{ObjectStatus, RuntimeObject};
 use schema::shown::beginning;
@@ -11,11 +12,14 @@ use crate::desired::FetchAnswer;
 use crate::event::{FetchResult, Outcome};
 use crate::late::{ended_at, overdue, timed_out};
 use crate::limits::WORK_EXIT_CODE;
-use crate::observation::{Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport};
+use crate::observation::{
+    Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport,
+};
 use crate::state::Job;
 
 /// What people see of an explanation that cannot be read, or not without showing a secret.
-const UNREADABLE: &str = "the explanation that the fetch left cannot be shown; `pvnctl services retry` has another one made";
+const UNREADABLE: &str = "the explanation that the fetch left cannot be shown; `pvnctl services \
+                          retry` has another one made";
 
 /// What an observation says of what is desired.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,26 +35,43 @@ pub(crate) enum Verdict {
 }
 
 /// The end of a fetch as the observation that it is.
-pub(crate) fn of_fetch(job: &Job, mode: FetchAnswer, outcome: Outcome, now: Timestamp) -> Observation {
+pub(crate) fn of_fetch(
+    job: &Job,
+    mode: FetchAnswer,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Observation {
     let at = ended_at(job, &outcome, now);
     let error = |why: String, blame| Err(ObservationError { why, blame });
     let result = match (outcome, &job.stop) {
-        (Outcome::Exited { code, said, seen, .. }, stop) => match (read(mode, code, &said, *seen), stop) {
-            (Ok(report), _) => Ok(report),
-            (Err(_), Some(StopReason::Person(who))) => error(format!("was cancelled by {who}"), Blame::Person),
-            (Err(_), Some(StopReason::Deadline | StopReason::NotWanted)) => error(timed_out(job), Blame::Command),
-            (Err(why), None) => error(why, Blame::Command),
-        },
-        (_, Some(StopReason::Person(who))) => error(format!("was cancelled by {who}"), Blame::Person),
+        (Outcome::Exited { code, said, seen, .. }, stop) => {
+            match (read(mode, code, &said, *seen), stop) {
+                (Ok(report), _) => Ok(report),
+                (Err(_), Some(StopReason::Person(who))) => {
+                    error(format!("was cancelled by {who}"), Blame::Person)
+                }
+                (Err(_), Some(StopReason::Deadline | StopReason::NotWanted)) => {
+                    error(timed_out(job), Blame::Command)
+                }
+                (Err(why), None) => error(why, Blame::Command),
+            }
+        }
+        (_, Some(StopReason::Person(who))) => {
+            error(format!("was cancelled by {who}"), Blame::Person)
+        }
         (Outcome::BadOutput { why }, _) => error(why, Blame::Command),
         (Outcome::TimedOut, _) => error(timed_out(job), Blame::Command),
         (_, Some(StopReason::Deadline)) => error(overdue(job), Blame::Command),
         (Outcome::NotStarted { why, surroundings: true } | Outcome::InputLost { why }, _) => {
             error(format!("could not be started: {why}"), Blame::Surroundings)
         }
-        (Outcome::NotStarted { why, surroundings: false }, _) => error(format!("could not be started: {why}"), Blame::Command),
+        (Outcome::NotStarted { why, surroundings: false }, _) => {
+            error(format!("could not be started: {why}"), Blame::Command)
+        }
         (Outcome::Cancelled { .. }, _) => error("was cancelled".to_owned(), Blame::Person),
-        (Outcome::Unknown { why, .. }, _) => error(format!("ended nobody knows how: {why}"), Blame::Command),
+        (Outcome::Unknown { why, .. }, _) => {
+            error(format!("ended nobody knows how: {why}"), Blame::Command)
+        }
     };
     Observation { source: ObservationSource::Job(job.id), at, result }
 }
@@ -59,26 +80,40 @@ pub(crate) fn of_fetch(job: &Job, mode: FetchAnswer, outcome: Outcome, now: Time
 ///
 /// # Errors
 /// Why this is no answer, as the end of the sentence "fetch …".
-fn read(mode: FetchAnswer, code: i32, said: &str, mut seen: FetchResult) -> Result<WorldReport, String> {
+fn read(
+    mode: FetchAnswer,
+    code: i32,
+    said: &str,
+    mut seen: FetchResult,
+) -> Result<WorldReport, String> {
     let world = match mode {
         FetchAnswer::ExitCode => match code {
             0 => ObservedWorld::AsDesired,
-            WORK_EXIT_CODE if said.is_empty() => ObservedWorld::Work("fetch ended with exit code 2: there is work to do".into()),
-            WORK_EXIT_CODE if seen.is_cut => {
-                ObservedWorld::Work(format!("fetch found work to do, and what is kept of its output is not whole: {said}"))
+            WORK_EXIT_CODE if said.is_empty() => {
+                ObservedWorld::Work("fetch ended with exit code 2: there is work to do".into())
             }
-            WORK_EXIT_CODE if seen.doubt.is_some() => {
-                ObservedWorld::Work(format!("fetch ended with exit code 2, which means work, and printed only errors: {said}"))
-            }
+            WORK_EXIT_CODE if seen.is_cut => ObservedWorld::Work(format!(
+                "fetch found work to do, and what is kept of its output is not whole: {said}"
+            )),
+            WORK_EXIT_CODE if seen.doubt.is_some() => ObservedWorld::Work(format!(
+                "fetch ended with exit code 2, which means work, and printed only errors: {said}"
+            )),
             WORK_EXIT_CODE => ObservedWorld::Work(format!("fetch found work to do: {said}")),
-            _ => return Err(ended_with(&format!("{code} (0 means converged and 2 means work to do)"), said)),
+            _ => {
+                return Err(ended_with(
+                    &format!("{code} (0 means converged and 2 means work to do)"),
+                    said,
+                ));
+            }
         },
         FetchAnswer::StructuredOutput if code != 0 => {
             return Err(ended_with(&format!("{code} (with structured output it must be 0)"), said));
         }
         FetchAnswer::StructuredOutput => match seen.objects.take() {
             None => return Err("brought no structured output".to_owned()),
-            Some(Err(why)) => return Err(format!("printed something else than a FetchOutput: {why}")),
+            Some(Err(why)) => {
+                return Err(format!("printed something else than a FetchOutput: {why}"));
+            }
             Some(Ok(objects)) => ObservedWorld::Objects(objects),
         },
     };
@@ -87,7 +122,9 @@ fn read(mode: FetchAnswer, code: i32, said: &str, mut seen: FetchResult) -> Resu
         fingerprint: seen.fingerprint(),
         plan: seen.plan,
         // It binds a yes whether or not it can be shown.
-        explanation: seen.explanation_text.or_else(|| seen.explanation.map(|_| UNREADABLE.to_owned())),
+        explanation: seen
+            .explanation_text
+            .or_else(|| seen.explanation.map(|_| UNREADABLE.to_owned())),
         is_cut: seen.is_cut,
         doubt: seen.doubt,
     })
@@ -104,7 +141,11 @@ pub(crate) fn verdict(world: &ObservedWorld, version: &str) -> Verdict {
 
 /// The end of the sentence "the job …" for a command that failed.
 pub(crate) fn ended_with(code: &str, said: &str) -> String {
-    if said.is_empty() { format!("ended with exit code {code}") } else { format!("ended with exit code {code}: {said}") }
+    if said.is_empty() {
+        format!("ended with exit code {code}")
+    } else {
+        format!("ended with exit code {code}: {said}")
+    }
 }
 
 /// Most bytes of a name or a version that a sentence shows: those of pvn's own have 63.
@@ -113,18 +154,25 @@ const NAMED_BYTES: usize = 200;
 /// Most bytes of what an object says of itself.
 const SAID_BYTES: usize = 1_000;
 
-/// Holds what was seen against the desired version. Source of the rules: docs/convergence.md, "Structured". What calls for work comes
-/// before what only calls for patience.
+/// Holds what was seen against the desired version. Source of the rules: docs/convergence.md,
+/// "Structured". What calls for work comes before what only calls for patience.
 fn compare(objects: &[RuntimeObject], version: &str) -> Verdict {
     if objects.is_empty() {
-        return Verdict::Work(Reason::VersionMismatch, format!("there are no objects yet that run {version}"));
+        return Verdict::Work(
+            Reason::VersionMismatch,
+            format!("there are no objects yet that run {version}"),
+        );
     }
     if let Some(what) = objects.iter().find_map(|object| mismatch(object, version)) {
         return Verdict::Work(Reason::VersionMismatch, what);
     }
-    let drifted = |object: &&RuntimeObject| object.versions.iter().any(|at| at.active && at.drifted);
+    let drifted =
+        |object: &&RuntimeObject| object.versions.iter().any(|at| at.active && at.drifted);
     if let Some(object) = objects.iter().find(drifted) {
-        return Verdict::Work(Reason::VersionDirty, format!("{} was changed behind pvn's back", name(object)));
+        return Verdict::Work(
+            Reason::VersionDirty,
+            format!("{} was changed behind pvn's back", name(object)),
+        );
     }
     let with = |status| objects.iter().find(move |object| object.status == status);
     let told = |object: &RuntimeObject, what: &str| match object.message.as_str() {
@@ -146,23 +194,35 @@ fn mismatch(object: &RuntimeObject, version: &str) -> Option<String> {
     }
     match (first.map(shown), second.map(shown)) {
         (Some(only), None) => Some(format!("{} runs {only} instead of {version}", name(object))),
-        (None, _) => Some(format!("{} has no active version; it should be {version}", name(object))),
-        (Some(first), Some(second)) => Some(format!("{} runs {first} and {second} at once instead of {version} alone", name(object))),
+        (None, _) => {
+            Some(format!("{} has no active version; it should be {version}", name(object)))
+        }
+        (Some(first), Some(second)) => Some(format!(
+            "{} runs {first} and {second} at once instead of {version} alone",
+            name(object)
+        )),
     }
 }
 
-/// A version as people read it: one that ends with a blank or a line end (a file with CR LF, say) looks like the desired one.
+/// A version as people read it: one that ends with a blank or a line end (a file with CR LF, say)
+/// looks like the desired one.
 fn shown(version: &str) -> String {
     match version {
         "" => "an unknown version".to_owned(),
-        odd if odd.trim() != odd || odd.contains(char::is_control) => format!("{:?}", beginning(odd, NAMED_BYTES)),
+        odd if odd.trim() != odd || odd.contains(char::is_control) => {
+            format!("{:?}", beginning(odd, NAMED_BYTES))
+        }
         plain => beginning(plain, NAMED_BYTES),
     }
 }
 
 fn name(object: &RuntimeObject) -> String {
     let name = beginning(&object.name, NAMED_BYTES);
-    if object.object_type.is_empty() { format!("`{name}`") } else { format!("{} `{name}`", beginning(&object.object_type, NAMED_BYTES)) }
+    if object.object_type.is_empty() {
+        format!("`{name}`")
+    } else {
+        format!("{} `{name}`", beginning(&object.object_type, NAMED_BYTES))
+    }
 }
 
 #[cfg(test)]
@@ -171,7 +231,13 @@ mod tests {
 
     use super::*;
 
-    fn read(mode: FetchAnswer, version: &str, code: i32, said: &str, seen: &FetchResult) -> Result<Verdict, String> {
+    fn read(
+        mode: FetchAnswer,
+        version: &str,
+        code: i32,
+        said: &str,
+        seen: &FetchResult,
+    ) -> Result<Verdict, String> {
         super::read(mode, code, said, seen.clone()).map(|report| verdict(&report.world, version))
     }
 
@@ -213,7 +279,12 @@ mod tests {
     #[test]
     fn what_a_sentence_shows_of_an_object_has_a_limit() {
         let long = "ä".repeat(1 << 20);
-        let mut seen = RuntimeObject { name: long.clone(), object_type: long.clone(), message: long.clone(), ..object("web=FAILED:v2*") };
+        let mut seen = RuntimeObject {
+            name: long.clone(),
+            object_type: long.clone(),
+            message: long.clone(),
+            ..object("web=FAILED:v2*")
+        };
         let told = |seen: &RuntimeObject| match compare(std::slice::from_ref(seen), "v2") {
             Verdict::Broken(what) | Verdict::Work(_, what) => what,
             other => panic!("{other:?}"),
@@ -224,7 +295,10 @@ mod tests {
     }
 
     fn check_structured(objects: &str, expected: &str) {
-        let seen = FetchResult { objects: Some(Ok(objects.split_whitespace().map(object).collect())), ..FetchResult::default() };
+        let seen = FetchResult {
+            objects: Some(Ok(objects.split_whitespace().map(object).collect())),
+            ..FetchResult::default()
+        };
         let told = match read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen).unwrap() {
             Verdict::Clean => "clean".to_owned(),
             Verdict::Work(reason, _) => reason.to_string(),
@@ -268,7 +342,10 @@ mod tests {
             let verdict = read(FetchAnswer::ExitCode, "v2", code, "", &FetchResult::default());
             match code {
                 0 => assert_eq!(verdict, Ok(Verdict::Clean)),
-                2 => assert!(matches!(verdict, Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, _)))),
+                2 => assert!(matches!(
+                    verdict,
+                    Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, _))
+                )),
                 _ => assert!(verdict.unwrap_err().contains(&code.to_string())),
             }
         }
@@ -276,26 +353,56 @@ mod tests {
 
     #[test]
     fn what_the_command_said_is_part_of_the_message() {
-        let said = |code| match read(FetchAnswer::ExitCode, "v2", code, "1 to add", &FetchResult::default()) {
+        let said = |code| match read(
+            FetchAnswer::ExitCode,
+            "v2",
+            code,
+            "1 to add",
+            &FetchResult::default(),
+        ) {
             Ok(Verdict::Work(_, what)) => what,
             other => other.unwrap_err(),
         };
         assert_eq!(said(2), "fetch found work to do: 1 to add");
-        assert_eq!(said(1), "ended with exit code 1 (0 means converged and 2 means work to do): 1 to add");
+        assert_eq!(
+            said(1),
+            "ended with exit code 1 (0 means converged and 2 means work to do): 1 to add"
+        );
     }
 
     #[test]
     fn a_structured_fetch_must_end_with_0_and_print_a_document() {
-        assert!(read(FetchAnswer::StructuredOutput, "v2", 2, "", &FetchResult::default()).unwrap_err().contains("exit code 2"));
-        assert!(read(FetchAnswer::StructuredOutput, "v2", 0, "", &FetchResult::default()).unwrap_err().contains("no structured output"));
-        let seen = FetchResult { objects: Some(Err("/objects: missing".to_owned())), ..FetchResult::default() };
-        assert!(read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen).unwrap_err().contains("/objects: missing"));
+        assert!(
+            read(FetchAnswer::StructuredOutput, "v2", 2, "", &FetchResult::default())
+                .unwrap_err()
+                .contains("exit code 2")
+        );
+        assert!(
+            read(FetchAnswer::StructuredOutput, "v2", 0, "", &FetchResult::default())
+                .unwrap_err()
+                .contains("no structured output")
+        );
+        let seen = FetchResult {
+            objects: Some(Err("/objects: missing".to_owned())),
+            ..FetchResult::default()
+        };
+        assert!(
+            read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen)
+                .unwrap_err()
+                .contains("/objects: missing")
+        );
     }
 
     #[test]
     fn what_is_found_is_named() {
-        let seen = FetchResult { objects: Some(Ok(vec![object("web=SUCCEEDED:v1*")])), ..FetchResult::default() };
-        let Ok(Verdict::Work(_, what)) = read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen) else { panic!("work") };
+        let seen = FetchResult {
+            objects: Some(Ok(vec![object("web=SUCCEEDED:v1*")])),
+            ..FetchResult::default()
+        };
+        let Ok(Verdict::Work(_, what)) = read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen)
+        else {
+            panic!("work")
+        };
         assert_eq!(what, "Process `web` runs v1 instead of v2");
     }
 }

@@ -1,5 +1,6 @@
-//! The progress deadline of a release, and going back when it has passed. Called by the step, and by the driver at the moment in
-//! which it carries a rollback out: between the decision and that moment the release may have arrived, or a person may have come.
+//! The progress deadline of a release, and going back when it has passed. Called by the step, and
+//! by the driver at the moment in which it carries a rollback out: between the decision and that
+//! moment the release may have arrived, or a person may have come.
 
 use schema::id::ReleaseId;
 use schema::log_kind::LogKind;
@@ -18,13 +19,16 @@ pub enum GoBack {
     Now,
     /// The last apply went well, and the fetch that says whether it is all well has not answered.
     Later,
-    /// It is not any more, why as the end of the sentence "it is not taken back: …". [`crate::event::Event::RollbackDropped`] says so.
+    /// It is not any more, why as the end of the sentence "it is not taken back: …".
+    /// [`crate::event::Event::RollbackDropped`] says so.
     Dropped(&'static str),
 }
 
 /// Whether what was decided as [`Action::Rollback`] is carried out now.
 pub fn go_back_now(state: &State, from: ReleaseId, now: Timestamp) -> GoBack {
-    let Some(desired) = state.desired().filter(|_| !state.is_deleted()) else { return GoBack::Dropped("it is no longer wanted") };
+    let Some(desired) = state.desired().filter(|_| !state.is_deleted()) else {
+        return GoBack::Dropped("it is no longer wanted");
+    };
     if desired.release != from {
         return GoBack::Dropped("another release took its place");
     }
@@ -35,21 +39,31 @@ pub fn go_back_now(state: &State, from: ReleaseId, now: Timestamp) -> GoBack {
         Situation::Paused => GoBack::Dropped("it was paused"),
         Situation::Converged => GoBack::Dropped("it is as desired by now"),
         Situation::Cancelled => GoBack::Dropped("a person cancelled its apply"),
-        Situation::Unsettled(_) => GoBack::Dropped("an earlier job of it may still run, which a person has to decide about"),
-        _ if !state.pursuit.stuck => GoBack::Dropped("it was tried again, its commands changed, or it has arrived meanwhile"),
+        Situation::Unsettled(_) => GoBack::Dropped(
+            "an earlier job of it may still run, which a person has to decide about",
+        ),
+        _ if !state.pursuit.stuck => {
+            GoBack::Dropped("it was tried again, its commands changed, or it has arrived meanwhile")
+        }
         Situation::Looking if state.look.misses == 0 && state.has_just_applied() => GoBack::Later,
         _ => GoBack::Now,
     }
 }
 
 impl State {
-    /// The progress deadline runs while nothing but the release itself is to blame; a gate or a person stops it, and
-    /// past the gate it starts anew.
-    pub(crate) fn mind_progress(&mut self, situation: &Situation, now: Timestamp, out: &mut Vec<Action>) {
+    /// The progress deadline runs while nothing but the release itself is to blame; a gate or a
+    /// person stops it, and past the gate it starts anew.
+    pub(crate) fn mind_progress(
+        &mut self,
+        situation: &Situation,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
         let Some(desired) = self.desired.as_deref() else { return };
         let held_up = self.is_held_up(situation, now);
         let pursuit = &mut self.pursuit;
-        let deadline = desired.progress_deadline.filter(|_| !held_up && !pursuit.arrived && !pursuit.stuck);
+        let deadline =
+            desired.progress_deadline.filter(|_| !held_up && !pursuit.arrived && !pursuit.stuck);
         let Some(deadline) = deadline else {
             pursuit.stuck_at = None;
             return;
@@ -72,19 +86,28 @@ impl State {
         let is_left = matches!(self.taken_back.as_deref(), Some(TakenBack { to: None, .. }));
         let earlier = match self.taken_back.as_deref() {
             Some(TakenBack { to, .. }) => to.clone(),
-            None => self.converged.as_ref().map(|converged| (converged.release, converged.version.clone())),
+            None => self
+                .converged
+                .as_ref()
+                .map(|converged| (converged.release, converged.version.clone())),
         };
         let why_not = match earlier.filter(|(_, version)| *version != desired.version) {
-            _ if desired.is_rollback => format!("{} is itself what it went back to", desired.version),
-            _ if self.rollback_spent => "it went back once already, and nothing has converged here since".to_owned(),
-            None if is_left => "it was taken back to a version that never converged here, and what was converged after that was left; \
-                                `pvnctl services rollback --to VERSION` goes to one by name"
+            _ if desired.is_rollback => {
+                format!("{} is itself what it went back to", desired.version)
+            }
+            _ if self.rollback_spent => {
+                "it went back once already, and nothing has converged here since".to_owned()
+            }
+            None if is_left => "it was taken back to a version that never converged here, and \
+                                what was converged after that was left; `pvnctl services rollback \
+                                --to VERSION` goes to one by name"
                 .to_owned(),
             None => "no other version is known to have been converged here".to_owned(),
             Some((release, version)) => {
                 self.rollback_spent = true;
                 let from = desired.version.clone();
-                self.rolled_back = Some(Box::new(RolledBack { from, to: version, deadline, at: now, with: None }));
+                self.rolled_back =
+                    Some(Box::new(RolledBack { from, to: version, deadline, at: now, with: None }));
                 return out.push(Action::Rollback { from: desired.release, to: release });
             }
         };
@@ -97,20 +120,29 @@ impl State {
         self.pursuit.stuck_at = None;
     }
 
-    /// Whether something else than the release keeps it from arriving: a gate, a person who has to do something, or that pvn only looks.
+    /// Whether something else than the release keeps it from arriving: a gate, a person who has to
+    /// do something, or that pvn only looks.
     fn is_held_up(&self, situation: &Situation, now: Timestamp) -> bool {
         if self.observer {
             return true;
         }
         match situation {
-            Situation::Deleted | Situation::NoRelease | Situation::Paused | Situation::Converged => true,
-            Situation::Cancelled | Situation::Observing | Situation::Upstream(_) | Situation::Approval(_) => true,
+            Situation::Deleted
+            | Situation::NoRelease
+            | Situation::Paused
+            | Situation::Converged => true,
+            Situation::Cancelled
+            | Situation::Observing
+            | Situation::Upstream(_)
+            | Situation::Approval(_) => true,
             Situation::Rejected(_) | Situation::WindowShut(_) | Situation::Unsettled(_) => true,
-            Situation::Ready(_) => self.pursuit.ready_since.is_some_and(|since| now.since(since) >= LANE_PATIENCE),
-            // It comes after the end of an apply of another one.
-            Situation::Applying => {
-                self.main.as_ref().is_some_and(|job| self.desired().is_none_or(|desired| desired.release != job.release))
+            Situation::Ready(_) => {
+                self.pursuit.ready_since.is_some_and(|since| now.since(since) >= LANE_PATIENCE)
             }
+            // It comes after the end of an apply of another one.
+            Situation::Applying => self.main.as_ref().is_some_and(|job| {
+                self.desired().is_none_or(|desired| desired.release != job.release)
+            }),
             // The surroundings are to blame.
             Situation::Misfired(_) => true,
             // Nobody looks before a person has said that it may.
@@ -118,8 +150,9 @@ impl State {
         }
     }
 
-    /// Whether a fetch is due that gets no place, or that the surroundings keep from starting, or a watch is silent: then nobody knows
-    /// whether the release is stuck, and its time goes on until somebody could look.
+    /// Whether a fetch is due that gets no place, or that the surroundings keep from starting, or a
+    /// watch is silent: then nobody knows whether the release is stuck, and its time goes on
+    /// until somebody could look.
     pub(crate) fn cannot_look(&self, now: Timestamp) -> bool {
         let waits = self.wants.fetch.is_some_and(|since| now.since(since) >= LANE_PATIENCE);
         waits || self.look.misfires > 0
@@ -127,7 +160,9 @@ impl State {
 
     /// Whether the newest apply went well, as far as it says itself.
     fn has_just_applied(&self) -> bool {
-        self.pursuit.chain.as_ref().is_some_and(|chain| matches!(chain.end, Some(ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_))))
+        self.pursuit.chain.as_ref().is_some_and(|chain| {
+            matches!(chain.end, Some(ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_)))
+        })
     }
 
     /// Nothing went back, so a later rollback would not go round in circles.
@@ -139,13 +174,24 @@ impl State {
         }
     }
 
-    /// Nothing went back either, and nothing is wrong with going back: past what came between, the deadline starts anew as past a gate.
-    pub(crate) fn rollback_dropped(&mut self, from: ReleaseId, now: Timestamp, out: &mut Vec<Action>) {
+    /// Nothing went back either, and nothing is wrong with going back: past what came between, the
+    /// deadline starts anew as past a gate.
+    pub(crate) fn rollback_dropped(
+        &mut self,
+        from: ReleaseId,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
         let GoBack::Dropped(why) = go_back_now(self, from, now) else { return };
         self.rolled_back = None;
         self.rollback_spent = false;
         self.pursuit.stuck = false;
         let message = format!("the automatic rollback that was decided is not done: {why}");
-        out.push(log(LogKind::ReleaseRollbackDropped, None, message, &[("release", &from.to_string())]));
+        out.push(log(
+            LogKind::ReleaseRollbackDropped,
+            None,
+            message,
+            &[("release", &from.to_string())],
+        ));
     }
 }

@@ -1,5 +1,5 @@
-//! A place is granted -> the job to start. And until the job is with its runner: whether it still may start. Called by
-//! the step, and by the driver at the moment in which it hands a job over.
+//! A place is granted -> the job to start. And until the job is with its runner: whether it still
+//! may start. Called by the step, and by the driver at the moment in which it hands a job over.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ pub enum Start {
     Over,
 }
 
-/// Whether a job that was decided may be handed to its runner now. For what was not handed over in the same moment: time
-/// and people may have shut a gate since.
+/// Whether a job that was decided may be handed to its runner now. For what was not handed over in
+/// the same moment: time and people may have shut a gate since.
 pub fn start_now(state: &State, job: JobId, now: Timestamp) -> Start {
     let Some(job) = state.job(job) else { return Start::Over };
     if job.stop.is_some() {
@@ -44,9 +44,12 @@ pub fn start_now(state: &State, job: JobId, now: Timestamp) -> Start {
     }
 }
 
-/// The apply that was decided, has not started as far as is known, and must not be handed over any more.
+/// The apply that was decided, has not started as far as is known, and must not be handed over any
+/// more.
 pub fn void_start(state: &State, now: Timestamp) -> Option<JobId> {
-    let job = state.main.as_deref().filter(|job| job.kind == JobKind::Apply && job.started_at.is_none() && job.stop.is_none())?;
+    let job = state.main.as_deref().filter(|job| {
+        job.kind == JobKind::Apply && job.started_at.is_none() && job.stop.is_none()
+    })?;
     state.holds(job, now).is_err().then_some(job.id)
 }
 
@@ -57,7 +60,12 @@ impl State {
         self.jobs += 1;
         // The instant, too: of two copies of a database both count on from the same number.
         let at = now.as_millis().to_le_bytes();
-        let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes(), &at]);
+        let id = JobId::derive(&[
+            self.instance.as_bytes(),
+            kind.as_str().as_bytes(),
+            &self.jobs.to_le_bytes(),
+            &at,
+        ]);
         let (timeout, stop_grace) = time_limits(desired, kind);
         let work = self.work().filter(|_| kind == JobKind::Apply);
         let mut start = StartJob {
@@ -76,7 +84,11 @@ impl State {
         };
         let (mut chain_before, mut uses) = (None, Vec::new());
         if kind == JobKind::Apply {
-            uses = self.askers().filter_map(|asker| self.standing_approval(asker)).map(|at| self.approvals[at].id).collect();
+            uses = self
+                .askers()
+                .filter_map(|asker| self.standing_approval(asker))
+                .map(|at| self.approvals[at].id)
+                .collect();
             chain_before = self.pursuit.chain.clone().map(Box::new);
             let chain = next_chain(self.pursuit.chain.take(), id, desired.grace, now);
             start.attempt = chain.attempt;
@@ -90,8 +102,13 @@ impl State {
             version: desired.version.clone(),
             compiled: desired.compiled,
             runtime: desired.runtime.clone(),
-            fetch_mode: desired.observe.poll().filter(|_| kind == JobKind::Fetch).map(|policy| policy.mode),
-            apply_key: (kind == JobKind::Apply && !desired.observe.looks()).then(|| desired.apply_key()),
+            fetch_mode: desired
+                .observe
+                .poll()
+                .filter(|_| kind == JobKind::Fetch)
+                .map(|policy| policy.mode),
+            apply_key: (kind == JobKind::Apply && !desired.observe.looks())
+                .then(|| desired.apply_key()),
             uses,
             decided_at: now,
             started_at: None,
@@ -122,13 +139,21 @@ impl State {
         let version = self.desired.as_deref().map_or("", |desired| &desired.version);
         match (kind, self.pursuit.chain.as_ref().and_then(|chain| chain.end.as_ref())) {
             (JobKind::GetInfo, _) => "getInfo is due".to_owned(),
-            (JobKind::Fetch, Some(_)) if !self.look.fresh => "look at what the apply did".to_owned(),
+            (JobKind::Fetch, Some(_)) if !self.look.fresh => {
+                "look at what the apply did".to_owned()
+            }
             (JobKind::Fetch, _) if self.look.misses > 0 => "look again after no answer".to_owned(),
-            (JobKind::Fetch, _) if self.look.finding == Finding::Nothing => format!("first look at {version}"),
+            (JobKind::Fetch, _) if self.look.finding == Finding::Nothing => {
+                format!("first look at {version}")
+            }
             (JobKind::Fetch, _) => "fetch is due".to_owned(),
-            (JobKind::Apply, Some(ApplyEnd::Retryable(code))) => format!("another attempt after exit code {code}"),
+            (JobKind::Apply, Some(ApplyEnd::Retryable(code))) => {
+                format!("another attempt after exit code {code}")
+            }
             (JobKind::Apply, Some(ApplyEnd::Misfired(_))) => "another try to start it".to_owned(),
-            (JobKind::Apply, _) => self.work().map_or_else(|| format!("apply {version}"), |work| work.what.clone()),
+            (JobKind::Apply, _) => {
+                self.work().map_or_else(|| format!("apply {version}"), |work| work.what.clone())
+            }
         }
     }
 }
@@ -136,9 +161,15 @@ impl State {
 /// Timeout and stop grace of a job of this kind, as far as the release says any.
 fn time_limits(desired: &Desired, kind: JobKind) -> (Option<Duration>, Option<Duration>) {
     match kind {
-        JobKind::Fetch => desired.observe.poll().map_or((None, None), |policy| (Some(policy.timeout), policy.stop_grace)),
+        JobKind::Fetch => desired
+            .observe
+            .poll()
+            .map_or((None, None), |policy| (Some(policy.timeout), policy.stop_grace)),
         JobKind::Apply => (desired.apply.timeout, desired.apply.stop_grace),
-        JobKind::GetInfo => desired.get_info.as_ref().map_or((None, None), |policy| (Some(policy.timeout), policy.stop_grace)),
+        JobKind::GetInfo => desired
+            .get_info
+            .as_ref()
+            .map_or((None, None), |policy| (Some(policy.timeout), policy.stop_grace)),
     }
 }
 
@@ -152,8 +183,14 @@ fn remember(commands: &mut Vec<BlobId>, compiled: BlobId) {
     commands.drain(..old);
 }
 
-/// The next apply: another attempt of the same chain, or the first of a new one with a grace period of its own.
-fn next_chain(old: Option<ApplyAttempts>, job: JobId, grace: Duration, now: Timestamp) -> ApplyAttempts {
+/// The next apply: another attempt of the same chain, or the first of a new one with a grace period
+/// of its own.
+fn next_chain(
+    old: Option<ApplyAttempts>,
+    job: JobId,
+    grace: Duration,
+    now: Timestamp,
+) -> ApplyAttempts {
     let old = old.unwrap_or_else(|| ApplyAttempts::new(job, now));
     let attempt = match &old.end {
         Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
@@ -161,7 +198,15 @@ fn next_chain(old: Option<ApplyAttempts>, job: JobId, grace: Duration, now: Time
         _ => 1,
     };
     let grace_until = if attempt == 1 { now.plus(grace) } else { old.grace_until };
-    ApplyAttempts { job, attempt, grace_until, end: None, again_at: now, other_commands: false, ..old }
+    ApplyAttempts {
+        job,
+        attempt,
+        grace_until,
+        end: None,
+        again_at: now,
+        other_commands: false,
+        ..old
+    }
 }
 
 // ---- until it is handed over ----
@@ -196,15 +241,22 @@ impl State {
             Situation::Observing => Err("observer mode was turned on"),
             Situation::WindowShut(_) => Err("the apply window has shut"),
             Situation::Upstream(_) => Err("another channel has to be stable first"),
-            Situation::Ask(_) | Situation::Approval(_) | Situation::Rejected(_) => Err("an approval is missing"),
+            Situation::Ask(_) | Situation::Approval(_) | Situation::Rejected(_) => {
+                Err("an approval is missing")
+            }
             _ => Err("fetch has to look again first"),
         }
     }
 
-    /// No runner has this job. Unless everything still holds that it was decided on, it is as if it had never been.
+    /// No runner has this job. Unless everything still holds that it was decided on, it is as if it
+    /// had never been.
     pub(crate) fn unstarted(&mut self, id: JobId, now: Timestamp, out: &mut Vec<Action>) {
         let waits = |job: &&Job| job.id == id && job.started_at.is_none() && job.stop.is_none();
-        let Some(why) = self.main.as_deref().filter(waits).and_then(|job| self.holds(job, now).err()) else { return };
+        let Some(why) =
+            self.main.as_deref().filter(waits).and_then(|job| self.holds(job, now).err())
+        else {
+            return;
+        };
         let Some(job) = self.main.take() else { return };
         if self.pursuit.chain.as_ref().is_some_and(|chain| chain.job == id) {
             self.pursuit.chain = job.chain_before.map(|chain| *chain);
@@ -216,7 +268,12 @@ impl State {
             Some(Observe::Never) | None => {}
         }
         let why = format!("withdrawn before it started: {why}");
-        out.push(log(LogKind::JobWithdrawn, None, format!("apply {id} of {} was {why}", job.version), &[("job", &id.to_string())]));
+        out.push(log(
+            LogKind::JobWithdrawn,
+            None,
+            format!("apply {id} of {} was {why}", job.version),
+            &[("job", &id.to_string())],
+        ));
         out.push(Action::Withdraw { job: id, why });
     }
 }

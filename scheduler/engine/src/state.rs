@@ -1,9 +1,10 @@
-//! What is remembered of one service instance between two steps. Made by [`State::new`], changed only by
-//! [`crate::step()`], stored by the driver as JSON, checked by [`State::check`] (every invariant by name, in
-//! `check.rs`).
+//! What is remembered of one service instance between two steps. Made by [`State::new`], changed
+//! only by [`crate::step()`], stored by the driver as JSON, checked by [`State::check`] (every
+//! invariant by name, in `check.rs`).
 //!
-//! Instants are of two kinds: history (`since`, `answered_at`) is for people and never moves anything; plans (`due`,
-//! `deadline`, `until`, `again_at`) move things, and move along when the clock jumps, see `clock.rs`.
+//! Instants are of two kinds: history (`since`, `answered_at`) is for people and never moves
+//! anything; plans (`due`, `deadline`, `until`, `again_at`) move things, and move along when the
+//! clock jumps, see `clock.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,11 +33,12 @@ pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
 
 use format::StateFormat;
 
-/// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for what people look
-/// back at; the log has all of them.
+/// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for
+/// what people look back at; the log has all of them.
 pub const APPROVALS_KEPT: usize = 12;
 
-/// Most different commands of which it is remembered that jobs were started with them: those of some changes of a config, or releases.
+/// Most different commands of which it is remembered that jobs were started with them: those of
+/// some changes of a config, or releases.
 pub const COMMANDS_KEPT: usize = 16;
 
 /// One service instance.
@@ -45,7 +47,8 @@ pub struct State {
     #[serde(default)]
     format: StateFormat,
     pub(crate) instance: InstanceId,
-    /// The latest instant that a step was told; effective time never runs behind it except when the clock is set back.
+    /// The latest instant that a step was told; effective time never runs behind it except when
+    /// the clock is set back.
     pub(crate) seen_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) desired: Option<Box<Desired>>,
@@ -76,14 +79,15 @@ pub struct State {
     /// The getInfo in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) side: Option<Box<Job>>,
-    /// An apply that was given up and of which nobody has said that it is gone: no other apply beside it.
+    /// An apply that was given up and of which nobody has said that it is gone: no other apply
+    /// beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsettled: Option<JobId>,
     /// The runtime in which that one ran; `None` where it was given up before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsettled_in: Option<RuntimeName>,
-    /// Fetches that were given up and of which nobody has said that they are gone: no apply beside them. At most
-    /// [`crate::limits::LINGERING_FETCHES`].
+    /// Fetches that were given up and of which nobody has said that they are gone: no apply beside
+    /// them. At most [`crate::limits::LINGERING_FETCHES`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) lingering: BTreeSet<JobId>,
     pub(crate) look: ObservedState,
@@ -98,7 +102,8 @@ pub struct State {
     /// What was taken back by itself in those channels, where they are still there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) upstream_back: BTreeMap<ChannelName, RolledBack>,
-    /// What was taken back here by itself, until another release is desired than the one that it went back with.
+    /// What was taken back here by itself, until another release is desired than the one that it
+    /// went back with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rolled_back: Option<Box<RolledBack>>,
     /// The newest release that was seen converged.
@@ -110,17 +115,20 @@ pub struct State {
     /// Without fetch: the `applyId`, or else the release, of the last apply, if that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) applied: Option<String>,
-    /// Without fetch: the release that was as desired once, and stays so whatever its config becomes.
+    /// Without fetch: the release that was as desired once, and stays so whatever its config
+    /// becomes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) settled: Option<ReleaseId>,
-    /// What the last apply left running, if it succeeded, and what became of that: a whole sentence.
+    /// What the last apply left running, if it succeeded, and what became of that: a whole
+    /// sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_behind: Option<String>,
-    /// The commands of its jobs, each once, in the order in which they were first started with: what those were given may be live.
-    /// The newest [`COMMANDS_KEPT`].
+    /// The commands of its jobs, each once, in the order in which they were first started with:
+    /// what those were given may be live. The newest [`COMMANDS_KEPT`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) commands: Vec<BlobId>,
-    /// A rollback was asked for and nothing has converged since; a second one could go round in circles.
+    /// A rollback was asked for and nothing has converged since; a second one could go round in
+    /// circles.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) rollback_spent: bool,
     pub(crate) wants: SlotRequests,
@@ -178,7 +186,8 @@ pub struct Job {
     /// For an apply without fetch: what the desired state remembers when it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) apply_key: Option<String>,
-    /// For an apply: the approvals by which it was let through. Those for a single apply are used up with it.
+    /// For an apply: the approvals by which it was let through. Those for a single apply are used
+    /// up with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) uses: Vec<ApprovalId>,
     /// When it was decided.
@@ -192,15 +201,25 @@ pub struct Job {
     /// Since when something does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Timestamp>,
-    /// When the engine stops waiting: stops the job, or calls it unknown if it was stopped already. `None` only for an
-    /// apply without timeout that runs.
+    /// When the engine stops waiting: stops the job, or calls it unknown if it was stopped
+    /// already. `None` only for an apply without timeout that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// Longest run.
-    #[serde(rename = "timeout_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    #[serde(
+        rename = "timeout_ms",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::millis::maybe"
+    )]
     pub timeout: Option<Duration>,
     /// How long its place lets it end once it was asked to; `None` = no longer than usual.
-    #[serde(rename = "stop_grace_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    #[serde(
+        rename = "stop_grace_ms",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::millis::maybe"
+    )]
     pub stop_grace: Option<Duration>,
     /// Why it was asked to stop, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,13 +227,14 @@ pub struct Job {
     /// When, the first time; `None` also where a version of before asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Timestamp>,
-    /// For an apply that is not known to have started: the applies before it, so that one that is withdrawn leaves no
-    /// trace.
+    /// For an apply that is not known to have started: the applies before it, so that one that is
+    /// withdrawn leaves no trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chain_before: Option<Box<ApplyAttempts>>,
 }
 
-/// What keeps a job from starting, in the words of the place where it is to run. For people: it moves nothing.
+/// What keeps a job from starting, in the words of the place where it is to run. For people: it
+/// moves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// What it waits for: "ErrImagePull: …".
@@ -225,7 +245,8 @@ pub struct Wait {
     pub until: Timestamp,
     /// Whether another job takes its place then, because the surroundings are to blame.
     pub tried_again: bool,
-    /// Whether it is its place that cannot be looked at, so that the job may run, or be over, or that does not take its stop.
+    /// Whether it is its place that cannot be looked at, so that the job may run, or be over, or
+    /// that does not take its stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseen: bool,
 }
@@ -258,7 +279,8 @@ pub struct Converged {
     pub at: Timestamp,
 }
 
-/// What a release took an instance back to that has not arrived yet: what was converged after that is left for good.
+/// What a release took an instance back to that has not arrived yet: what was converged after that
+/// is left for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TakenBack {
     /// The release that went back and its version, if that was converged here before.
@@ -280,7 +302,8 @@ pub struct RolledBack {
     pub deadline: Duration,
     /// When it was stuck.
     pub at: Timestamp,
-    /// The release that it went back with; `None` until that is there, and where it was taken back before this was kept.
+    /// The release that it went back with; `None` until that is there, and where it was taken back
+    /// before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<ReleaseId>,
 }
@@ -291,14 +314,17 @@ impl RolledBack {
         self.with.map_or_else(|| desired.version == self.to, |with| desired.release == with)
     }
 
-    /// What is left of it where `next` takes the place of `old`: nothing once it went back, for whoever releases after that knows.
+    /// What is left of it where `next` takes the place of `old`: nothing once it went back, for
+    /// whoever releases after that knows.
     pub(crate) fn followed_by(self, next: &Desired, old: Option<&Desired>) -> Option<Self> {
         let went = old.is_some_and(|old| self.is_back(old));
-        (!went && next.is_rollback && next.version == self.to).then_some(Self { with: Some(next.release), ..self })
+        (!went && next.is_rollback && next.version == self.to)
+            .then_some(Self { with: Some(next.release), ..self })
     }
 }
 
-/// Whether a command that ended at this time, by the clock of its place, had ended by itself before it was asked to stop at that one.
+/// Whether a command that ended at this time, by the clock of its place, had ended by itself before
+/// it was asked to stop at that one.
 pub fn had_ended(ended_at: Timestamp, stopped_at: Timestamp) -> bool {
     ended_at.plus(CLOCKS_APART) <= stopped_at
 }

@@ -1,5 +1,6 @@
-//! One event, one instance: what it is afterwards and what is to be done. Events change facts; what follows from the
-//! facts is settled in one place, the same for every event, so that a lost event costs time and never truth.
+//! One event, one instance: what it is afterwards and what is to be done. Events change facts; what
+//! follows from the facts is settled in one place, the same for every event, so that a lost event
+//! costs time and never truth.
 
 use std::time::Duration;
 
@@ -17,13 +18,15 @@ use crate::state::{ApplyEnd, Converged, Job, SlotRequests, State};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
-/// After `Event::Granted(kind)` the instance no longer wants a place of this kind: it starts a job, or a gate has shut
-/// meanwhile.
+/// After `Event::Granted(kind)` the instance no longer wants a place of this kind: it starts a job,
+/// or a gate has shut meanwhile.
 pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Action>) {
     let mut out = Vec::new();
     match event {
         Event::ClockStepped { by } => state.clock_stepped(by),
-        Event::Recovered { stepped, looked_at } => state.clock_stepped_unseen(stepped, looked_at, now),
+        Event::Recovered { stepped, looked_at } => {
+            state.clock_stepped_unseen(stepped, looked_at, now)
+        }
         _ => {}
     }
     let now = state.take_time(now);
@@ -44,8 +47,12 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::JobWaits { job, wait } => state.waits(job, wait, now, &mut out),
         Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),
         Event::Observed(observation) => state.observed(*observation, now, &mut out),
-        Event::Upstream { channel, converged_version, rolled_back } => state.hear(channel, converged_version, rolled_back),
-        Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
+        Event::Upstream { channel, converged_version, rolled_back } => {
+            state.hear(channel, converged_version, rolled_back)
+        }
+        Event::Decided { approval, who, decision, reason } => {
+            state.decide(approval, who, decision, reason, now, &mut out)
+        }
         Event::Disowned { who } => state.disown(&who, now, &mut out),
         Event::Pause { who } => state.pause(who, now, &mut out),
         Event::Resume => state.resume(now),
@@ -60,8 +67,9 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
     (state, out)
 }
 
-/// When `Event::Tick` would change something, if it ever would by itself. Always later than the last step's instant.
-/// A driver whose clock is set back sends `Event::ClockStepped` at once: the plans move along.
+/// When `Event::Tick` would change something, if it ever would by itself. Always later than the
+/// last step's instant. A driver whose clock is set back sends `Event::ClockStepped` at once: the
+/// plans move along.
 pub fn next_wake(state: &State) -> Option<Timestamp> {
     let idle = state.main.is_none();
     let jobs = state.jobs_in_flight().filter_map(|job| job.deadline);
@@ -71,8 +79,13 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
     let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus(LANE_PATIENCE));
-    let expiry = state.approvals.iter().filter(|approval| !approval.over).filter_map(|approval| approval.expires_at);
-    let plans = [look, silence, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
+    let expiry = state
+        .approvals
+        .iter()
+        .filter(|approval| !approval.over)
+        .filter_map(|approval| approval.expires_at);
+    let plans =
+        [look, silence, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
 }
 
@@ -95,11 +108,15 @@ impl State {
         self.stand(&situation, now, out);
     }
 
-    /// Nobody waits for ever for a job: it is stopped at its deadline, and if not even that is answered, its end is
-    /// unknown.
+    /// Nobody waits for ever for a job: it is stopped at its deadline, and if not even that is
+    /// answered, its end is unknown.
     fn enforce_deadlines(&mut self, now: Timestamp, out: &mut Vec<Action>) {
         let mut silent = None;
-        for job in [&mut self.main, &mut self.side].into_iter().flatten().filter(|job| job.deadline.is_some_and(|at| at <= now)) {
+        for job in [&mut self.main, &mut self.side]
+            .into_iter()
+            .flatten()
+            .filter(|job| job.deadline.is_some_and(|at| at <= now))
+        {
             if job.stop.is_none() {
                 job.ask_to_stop(StopReason::Deadline, now);
                 out.push(Action::Stop { job: job.id, why: StopReason::Deadline });
@@ -120,7 +137,11 @@ impl State {
             self.arrive(now);
         }
         let pursuit = &mut self.pursuit;
-        pursuit.ready_since = if matches!(situation, Situation::Ready(_)) { pursuit.ready_since.or(Some(now)) } else { None };
+        pursuit.ready_since = if matches!(situation, Situation::Ready(_)) {
+            pursuit.ready_since.or(Some(now))
+        } else {
+            None
+        };
         pursuit.window_at = match situation {
             Situation::Ready(at) | Situation::WindowShut(at) => *at,
             _ => None,
@@ -142,7 +163,11 @@ impl State {
         self.taken_back = None;
         let Some(desired) = self.desired.as_deref() else { return };
         if self.converged.as_ref().is_none_or(|converged| converged.release != desired.release) {
-            self.converged = Some(Converged { release: desired.release, version: desired.version.clone(), at: now });
+            self.converged = Some(Converged {
+                release: desired.release,
+                version: desired.version.clone(),
+                at: now,
+            });
         }
     }
 
@@ -151,7 +176,10 @@ impl State {
         self.wants = SlotRequests {
             fetch: self.look.due.filter(|due| *due <= now && idle && self.looks()),
             apply: self.pursuit.ready_since.filter(|_| idle),
-            info: self.telling.due.filter(|due| *due <= now && self.side.is_none() && !self.deleted),
+            info: self
+                .telling
+                .due
+                .filter(|due| *due <= now && self.side.is_none() && !self.deleted),
         };
     }
 
@@ -161,9 +189,11 @@ impl State {
         looks && !self.paused && !self.deleted && !self.fetches_linger()
     }
 
-    /// Whether as many fetches were given up and may still run as may be: no other starts before a person has said that it may.
+    /// Whether as many fetches were given up and may still run as may be: no other starts before a
+    /// person has said that it may.
     pub(crate) fn fetches_linger(&self) -> bool {
-        self.lingering.len() >= LINGERING_FETCHES && self.desired().is_some_and(|desired| desired.observe.poll().is_some())
+        self.lingering.len() >= LINGERING_FETCHES
+            && self.desired().is_some_and(|desired| desired.observe.poll().is_some())
     }
 
     /// Whether an apply is in flight.
@@ -171,9 +201,12 @@ impl State {
         self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply)
     }
 
-    /// What is known may be out of date: a fetch, or what the watch tells from now on, decides before anything else happens.
+    /// What is known may be out of date: a fetch, or what the watch tells from now on, decides
+    /// before anything else happens.
     pub(crate) fn look_now(&mut self, now: Timestamp) {
-        let Some(desired) = self.desired().filter(|desired| desired.observe.looks()) else { return };
+        let Some(desired) = self.desired().filter(|desired| desired.observe.looks()) else {
+            return;
+        };
         let watched = desired.observe.watch().map(WatchPolicy::counts_for);
         self.look.fresh = false;
         match watched {
@@ -184,16 +217,19 @@ impl State {
 
     fn fetch_now(&mut self, now: Timestamp) {
         self.look.due = Some(now);
-        self.look.of_before = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
+        self.look.of_before =
+            self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
         self.look.of_before_is_fresh = false;
     }
 }
 
 impl State {
-    /// The same, but by the fetch that is due anyway: what comes again and again must not make fetch run more often than its
-    /// config says.
+    /// The same, but by the fetch that is due anyway: what comes again and again must not make
+    /// fetch run more often than its config says.
     pub(crate) fn look_in_time(&mut self, now: Timestamp) {
-        let Some(desired) = self.desired().filter(|desired| desired.observe.looks()) else { return };
+        let Some(desired) = self.desired().filter(|desired| desired.observe.looks()) else {
+            return;
+        };
         let watched = desired.observe.watch().map(WatchPolicy::counts_for);
         self.look.fresh = false;
         match watched {
@@ -240,7 +276,11 @@ impl State {
 
     fn started(&mut self, id: JobId, at: Timestamp, now: Timestamp) {
         let grace = self.desired.as_deref().map(|desired| desired.grace);
-        let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
+        let Some(job) =
+            [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id)
+        else {
+            return;
+        };
         if job.started_at.is_some() {
             return;
         }
@@ -249,18 +289,26 @@ impl State {
         job.chain_before = None;
         (job.waits, job.waits_since) = (None, None);
         if job.stop.is_none() {
-            // From when it is told: the wall clock may have jumped since it started, and its wrapper keeps the exact time.
+            // From when it is told: the wall clock may have jumped since it started, and its
+            // wrapper keeps the exact time.
             job.deadline = job.timeout.map(|timeout| now.plus(timeout).plus(OVERTIME));
         }
-        let Some(chain) = self.pursuit.chain.as_mut().filter(|chain| chain.job == id) else { return };
+        let Some(chain) = self.pursuit.chain.as_mut().filter(|chain| chain.job == id) else {
+            return;
+        };
         if let Some(grace) = grace.filter(|_| chain.attempt == 1) {
             chain.grace_until = at.plus(grace);
         }
     }
 
-    /// Words only: the deadline that the job has anyway is what ends it. The log has the first of them.
+    /// Words only: the deadline that the job has anyway is what ends it. The log has the first of
+    /// them.
     fn waits(&mut self, id: JobId, wait: Option<Box<Wait>>, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
+        let Some(job) =
+            [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id)
+        else {
+            return;
+        };
         if job.started_at.is_some() && wait.as_ref().is_some_and(|wait| !wait.is_unseen) {
             return;
         }
@@ -269,18 +317,32 @@ impl State {
         }
         if let Some(wait) = wait.as_ref().filter(|_| job.waits_since.is_none()) {
             job.waits_since = Some(now);
-            out.push(log(LogKind::JobWaits, None, format!("{} {id} waits: {}", job.kind, wait.why), &[("job", &id.to_string())]));
+            out.push(log(
+                LogKind::JobWaits,
+                None,
+                format!("{} {id} waits: {}", job.kind, wait.why),
+                &[("job", &id.to_string())],
+            ));
         }
         job.waits = wait;
     }
 
     fn cancel(&mut self, id: JobId, who: &str, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
+        let Some(job) =
+            [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id)
+        else {
+            return;
+        };
         let why = StopReason::Person(who.to_owned());
         if matches!(job.stop, None | Some(StopReason::Deadline)) {
             job.ask_to_stop(why.clone(), now);
             let data = [("job", &id.to_string() as &str), ("kind", job.kind.as_str())];
-            out.push(log(LogKind::JobCancel, Some(who.to_owned()), format!("{who} cancels {} {id}", job.kind), &data));
+            out.push(log(
+                LogKind::JobCancel,
+                Some(who.to_owned()),
+                format!("{who} cancels {} {id}", job.kind),
+                &data,
+            ));
         }
         out.push(Action::Stop { job: id, why });
     }
@@ -288,14 +350,16 @@ impl State {
 
 /// Stops a fetch or getInfo whose answer nobody wants any more. An apply is never stopped by us.
 fn stop_unwanted(slot: &mut Option<Box<Job>>, now: Timestamp, out: &mut Vec<Action>) {
-    if let Some(job) = slot.as_mut().filter(|job| job.kind != JobKind::Apply && job.stop.is_none()) {
+    if let Some(job) = slot.as_mut().filter(|job| job.kind != JobKind::Apply && job.stop.is_none())
+    {
         job.ask_to_stop(StopReason::NotWanted, now);
         out.push(Action::Stop { job: job.id, why: StopReason::NotWanted });
     }
 }
 
 impl Job {
-    /// Notes that it is asked to stop. From the first time on it has so long to be heard of, whoever asks again.
+    /// Notes that it is asked to stop. From the first time on it has so long to be heard of,
+    /// whoever asks again.
     fn ask_to_stop(&mut self, why: StopReason, now: Timestamp) {
         if self.stop.replace(why).is_none() {
             self.stopped_at = Some(now);
@@ -320,7 +384,8 @@ pub(crate) fn in_words(end: &ApplyEnd) -> String {
 /// A duration as people write it: `1h30m`, `45s`, `1.5s`.
 pub(crate) fn duration(span: Duration) -> String {
     let ms = span.as_millis();
-    let (hours, minutes, seconds, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
+    let (hours, minutes, seconds, rest) =
+        (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
     let mut text = String::new();
     for (count, unit) in [(hours, "h"), (minutes, "m")] {
         if count > 0 {

@@ -1,5 +1,5 @@
-//! How an instance looks from outside: the parts of `schema::api::Instance` that the engine knows. Called by the
-//! driver, which adds names and ids.
+//! How an instance looks from outside: the parts of `schema::api::Instance` that the engine knows.
+//! Called by the driver, which adds names and ids.
 
 use schema::api::{self, ApprovalVote};
 
@@ -26,7 +26,12 @@ pub fn approval(approval: &Approval) -> api::Approval {
         by: approval
             .votes
             .iter()
-            .map(|vote| ApprovalVote { who: vote.who.clone(), when: vote.at, decision: vote.decision, reason: vote.reason.clone() })
+            .map(|vote| ApprovalVote {
+                who: vote.who.clone(),
+                when: vote.at,
+                decision: vote.decision,
+                reason: vote.reason.clone(),
+            })
             .collect(),
         requested_at: approval.requested_at,
         expires_at: approval.expires_at,

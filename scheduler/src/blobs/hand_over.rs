@@ -1,4 +1,5 @@
-//! Blobs that a command is given to work with: checked then, because a disk can lose or change what was whole.
+//! Blobs that a command is given to work with: checked then, because a disk can lose or change what
+//! was whole.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +18,8 @@ pub enum HandOver {
     File(PathBuf),
     /// It is empty and needs no file.
     Empty,
-    /// It is not here any more, or the file is not what was put there. In words, with what comes of it.
+    /// It is not here any more, or the file is not what was put there. In words, with what comes of
+    /// it.
     Lost(String),
 }
 
@@ -27,7 +29,8 @@ pub fn unusable(reference: &str, why: &str) -> String {
 }
 
 impl Blobs {
-    /// The blob for a command that is to work with it: read whole, and its digest compared with its name. Blocks.
+    /// The blob for a command that is to work with it: read whole, and its digest compared with its
+    /// name. Blocks.
     ///
     /// # Errors
     /// When the disk fails.
@@ -41,13 +44,16 @@ impl Blobs {
         let Some(file) = present(opened)? else {
             let path = path.display();
             tracing::error!(%id, %path, "a blob is lost: its file is gone");
-            return Ok(HandOver::Lost(format!("{id} is gone from the scheduler's disk ({path}); the next fetch makes a new one")));
+            return Ok(HandOver::Lost(format!(
+                "{id} is gone from the scheduler's disk ({path}); the next fetch makes a new one"
+            )));
         };
         if !file.metadata()?.is_file() {
             let path = path.display();
             tracing::error!(%id, %path, "a blob is lost: what has its name is no file");
             return Ok(HandOver::Lost(format!(
-                "what has the place of {id} on the scheduler's disk ({path}) is no file; the next fetch makes a new one"
+                "what has the place of {id} on the scheduler's disk ({path}) is no file; the next \
+                 fetch makes a new one"
             )));
         }
         let found = BlobId::of_reader(&file)?;
@@ -57,11 +63,13 @@ impl Blobs {
         let (path, length) = (path.display(), file.metadata()?.len());
         tracing::error!(%id, %path, length, "a blob is damaged: it is not what was put there");
         Ok(HandOver::Lost(format!(
-            "{id} is damaged on the scheduler's disk ({path} has {length} bytes with another digest), so it is not used; the next fetch makes a new one"
+            "{id} is damaged on the scheduler's disk ({path} has {length} bytes with another \
+             digest), so it is not used; the next fetch makes a new one"
         )))
     }
 
-    /// Why not all of these inputs, given with what they are called, can be handed over; `None` when they can. Reads them whole.
+    /// Why not all of these inputs, given with what they are called, can be handed over; `None`
+    /// when they can. Reads them whole.
     ///
     /// # Errors
     /// When the disk fails.

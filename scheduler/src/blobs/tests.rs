@@ -31,23 +31,40 @@ fn what_was_put_is_read_by_its_digest_whole_and_in_parts() {
 fn a_blob_that_is_not_what_its_name_says_is_not_handed_over_and_is_put_anew() {
     let (directory, blobs) = open();
     let file = directory.path().join("plan");
-    for (damage, keep) in [("the pla", Keep::Lazy), ("the pla", Keep::Synced), ("thE plan", Keep::Synced)] {
+    for (damage, keep) in
+        [("the pla", Keep::Lazy), ("the pla", Keep::Synced), ("thE plan", Keep::Synced)]
+    {
         let id = blobs.put(b"the plan", Keep::Synced).unwrap();
         assert_eq!(blobs.hand_over(id).unwrap(), HandOver::File(blobs.path(id)));
         // Nobody may write to it: the disk did.
         std::fs::remove_file(blobs.path(id)).unwrap();
         std::fs::write(blobs.path(id), damage).unwrap();
-        let HandOver::Lost(why) = blobs.hand_over(id).unwrap() else { panic!("{damage} passes for the plan") };
+        let HandOver::Lost(why) = blobs.hand_over(id).unwrap() else {
+            panic!("{damage} passes for the plan")
+        };
         assert!(why.contains(&id.to_string()) && why.contains("next fetch"), "{why}");
         std::fs::write(&file, "the plan").unwrap();
-        let again = if keep == Keep::Lazy { blobs.put(b"the plan", keep) } else { blobs.put_file(&file, keep) };
+        let again = if keep == Keep::Lazy {
+            blobs.put(b"the plan", keep)
+        } else {
+            blobs.put_file(&file, keep)
+        };
         assert_eq!(again.unwrap(), id);
-        assert_eq!(blobs.hand_over(id).unwrap(), HandOver::File(blobs.path(id)), "{damage}, {keep:?}");
+        assert_eq!(
+            blobs.hand_over(id).unwrap(),
+            HandOver::File(blobs.path(id)),
+            "{damage}, {keep:?}"
+        );
         std::fs::remove_file(&file).unwrap();
     }
     assert_eq!(blobs.hand_over(BlobId::of(b"")).unwrap(), HandOver::Empty);
-    let HandOver::Lost(why) = blobs.hand_over(BlobId::of(b"never put")).unwrap() else { panic!("it is there") };
-    assert!(why.contains("is gone from the scheduler's disk") && why.contains("next fetch"), "{why}");
+    let HandOver::Lost(why) = blobs.hand_over(BlobId::of(b"never put")).unwrap() else {
+        panic!("it is there")
+    };
+    assert!(
+        why.contains("is gone from the scheduler's disk") && why.contains("next fetch"),
+        "{why}"
+    );
 }
 
 #[test]
@@ -57,11 +74,16 @@ fn what_is_no_file_is_no_blob_and_keeps_nobody_waiting() {
     let path = blobs.path(id);
     std::fs::remove_file(&path).unwrap();
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR).unwrap();
-    let HandOver::Lost(why) = blobs.hand_over(id).unwrap() else { panic!("a pipe passes for the plan") };
+    let HandOver::Lost(why) = blobs.hand_over(id).unwrap() else {
+        panic!("a pipe passes for the plan")
+    };
     assert!(why.contains("is no file") && why.contains("next fetch"), "{why}");
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    assert!(matches!(blobs.hand_over(id).unwrap(), HandOver::Lost(_)), "a directory passes for the plan");
+    assert!(
+        matches!(blobs.hand_over(id).unwrap(), HandOver::Lost(_)),
+        "a directory passes for the plan"
+    );
 }
 
 #[test]
@@ -93,13 +115,21 @@ fn two_that_put_the_same_at_once_both_succeed() {
         for worker in 0..8 {
             let (blobs, bytes, file) = (&blobs, &bytes, &file);
             scope.spawn(move || {
-                let id = if worker % 2 == 0 { blobs.put(bytes, Keep::Lazy) } else { blobs.put_file(file, Keep::Synced) };
+                let id = if worker % 2 == 0 {
+                    blobs.put(bytes, Keep::Lazy)
+                } else {
+                    blobs.put_file(file, Keep::Synced)
+                };
                 assert_eq!(id.unwrap(), BlobId::of(bytes));
             });
         }
     });
     assert_eq!(blobs.read(BlobId::of(&bytes), 0, bytes.len() + 1).unwrap().unwrap(), bytes);
-    assert_eq!(std::fs::read_dir(directory.path().join("blobs/new")).unwrap().count(), 0, "nothing unfinished is left");
+    assert_eq!(
+        std::fs::read_dir(directory.path().join("blobs/new")).unwrap().count(),
+        0,
+        "nothing unfinished is left"
+    );
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! An application's release channels as they are meant: groups expanded, selectors resolved to names, labels complete, and
-//! everything that cannot work found. Called by `check` and `instance`, and by the driver for its tables.
+//! An application's release channels as they are meant: groups expanded, selectors resolved to
+//! names, labels complete, and everything that cannot work found. Called by `check` and `instance`,
+//! and by the driver for its tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::selector::Selector;
 use config::{
-    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, StableChannels,
-    TemplateRuntime, builtins,
+    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy,
+    Precondition, StableChannels, TemplateRuntime, builtins,
 };
 use engine::desired::Gate;
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
@@ -31,7 +32,8 @@ pub struct Channel {
     pub group: Option<GroupName>,
     /// The runtimes that serve it, by the name under which services ask for them.
     pub connections: Vec<RuntimeConnection>,
-    /// Its labels, with the automatic ones (`@type`, `@name`, `@id` once it has one, `@group`, `@application`).
+    /// Its labels, with the automatic ones (`@type`, `@name`, `@id` once it has one, `@group`,
+    /// `@application`).
     pub labels: BTreeMap<String, String>,
     /// Its preconditions as the config says them, templates rendered.
     pub preconditions: Vec<Precondition>,
@@ -61,9 +63,14 @@ impl Channel {
     pub const TYPE: &str = "releaseChannel";
 }
 
-/// The channels of an application in the order of its config, those of groups after the others. What is wrong goes into
-/// `problems`; the channels that make sense are returned all the same, so that more can be checked.
-pub(super) fn resolve(configs: &Configs, application: &Application, problems: &mut Problems) -> Vec<Channel> {
+/// The channels of an application in the order of its config, those of groups after the others.
+/// What is wrong goes into `problems`; the channels that make sense are returned all the same, so
+/// that more can be checked.
+pub(super) fn resolve(
+    configs: &Configs,
+    application: &Application,
+    problems: &mut Problems,
+) -> Vec<Channel> {
     let root = DocumentField::of(DocumentKey::Application(application.name.clone()));
     let mut channels = Vec::new();
     for (index, channel) in application.release_channels.iter().enumerate() {
@@ -82,7 +89,13 @@ pub(super) fn resolve(configs: &Configs, application: &Application, problems: &m
         });
     }
     for (index, group) in application.release_channel_groups.iter().enumerate() {
-        expand(configs, group, &root.field("releaseChannelGroups").item(index), &mut channels, problems);
+        expand(
+            configs,
+            group,
+            &root.field("releaseChannelGroups").item(index),
+            &mut channels,
+            problems,
+        );
     }
     drop_duplicates(&mut channels, problems);
     for channel in &mut channels {
@@ -93,16 +106,26 @@ pub(super) fn resolve(configs: &Configs, application: &Application, problems: &m
     channels
 }
 
-fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &DocumentField, problems: &mut Problems) -> Vec<RuntimeConnection> {
+fn connections(
+    configs: &Configs,
+    runtimes: &[ChannelRuntime],
+    place: &DocumentField,
+    problems: &mut Problems,
+) -> Vec<RuntimeConnection> {
     let mut connections = Vec::new();
     for (index, entry) in runtimes.iter().enumerate() {
         let place = place.field("runtimes").item(index);
         if configs.runtime(&entry.runtime).is_none() {
-            problems.add(place.field("runtime").problem(format!("unknown runtime `{}`", entry.runtime)).help(nearest::help(
-                entry.runtime.as_str(),
-                "runtimes",
-                configs.runtime_names(),
-            )));
+            problems.add(
+                place
+                    .field("runtime")
+                    .problem(format!("unknown runtime `{}`", entry.runtime))
+                    .help(nearest::help(
+                        entry.runtime.as_str(),
+                        "runtimes",
+                        configs.runtime_names(),
+                    )),
+            );
             continue;
         }
         let name = entry.name.clone().unwrap_or_else(|| ConnectionName::from(&entry.runtime));
@@ -112,11 +135,18 @@ fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &DocumentF
 }
 
 /// Makes one channel for each runtime that the group selects.
-fn expand(configs: &Configs, group: &ChannelGroup, place: &DocumentField, channels: &mut Vec<Channel>, problems: &mut Problems) {
+fn expand(
+    configs: &Configs,
+    group: &ChannelGroup,
+    place: &DocumentField,
+    channels: &mut Vec<Channel>,
+    problems: &mut Problems,
+) {
     let selector = match Selector::parse(&group.runtime_selector) {
         Ok(selector) => selector,
         Err(error) => {
-            let mut problem = place.field("runtimeSelector").problem(format!("malformed selector: {error}"));
+            let mut problem =
+                place.field("runtimeSelector").problem(format!("malformed selector: {error}"));
             problem.offset = error.at;
             return problems.add(problem);
         }
@@ -135,23 +165,38 @@ fn expand(configs: &Configs, group: &ChannelGroup, place: &DocumentField, channe
         channels.extend(from_template(group, runtime, &scope, place, problems));
     }
     if !found && !group.allow_empty {
-        let known: BTreeSet<String> = configs.runtimes().flat_map(|runtime| configs.runtime_labels(&runtime.name).into_keys()).collect();
+        let known: BTreeSet<String> = configs
+            .runtimes()
+            .flat_map(|runtime| configs.runtime_labels(&runtime.name).into_keys())
+            .collect();
         let unknown = selector.keys().into_iter().find(|key| !known.contains(*key));
         let help = match unknown {
-            Some(key) => format!("no runtime has a label `{key}`; {}", nearest::help(key, "labels", known.iter().map(String::as_str))),
-            None => "check the values, or set `allowEmpty: true` when there need not be any".to_owned(),
+            Some(key) => format!(
+                "no runtime has a label `{key}`; {}",
+                nearest::help(key, "labels", known.iter().map(String::as_str))
+            ),
+            None => {
+                "check the values, or set `allowEmpty: true` when there need not be any".to_owned()
+            }
         };
         problems.add(
             place
                 .field("runtimeSelector")
-                .problem(format!("the selector `{}` of group `{}` matches no runtime", group.runtime_selector, group.name))
+                .problem(format!(
+                    "the selector `{}` of group `{}` matches no runtime",
+                    group.runtime_selector, group.name
+                ))
                 .help(help),
         );
     }
 }
 
 /// Names that say which runtime serves a channel.
-pub(super) fn add_runtime_builtins(scope: &mut TemplateScope, runtime: &RuntimeName, labels: &BTreeMap<String, String>) {
+pub(super) fn add_runtime_builtins(
+    scope: &mut TemplateScope,
+    runtime: &RuntimeName,
+    labels: &BTreeMap<String, String>,
+) {
     scope.insert_text(builtins::RUNTIME_NAME, runtime.as_str());
     for (label, value) in labels {
         scope.insert_text(format!("{}{label}", builtins::RUNTIME_LABELS), value.as_str());
@@ -184,7 +229,10 @@ fn from_template(
         Err(error) => {
             problems.add(
                 name_place
-                    .problem(format!("group `{}` makes no legal channel for runtime `{runtime}`: {error}", group.name))
+                    .problem(format!(
+                        "group `{}` makes no legal channel for runtime `{runtime}`: {error}",
+                        group.name
+                    ))
                     .help("choose a shorter name, or set `template.name`"),
             );
             return None;
@@ -198,7 +246,10 @@ fn from_template(
     let mut constants = Vec::new();
     for (index, constant) in template.constants.iter().enumerate() {
         let place = inner.field("constants").item(index).field("string").field("value");
-        constants.push((constant.name.clone(), rendered(&constant.string.value, scope, &place, problems)));
+        constants.push((
+            constant.name.clone(),
+            rendered(&constant.string.value, scope, &place, problems),
+        ));
     }
     let precondition_places = places(&inner.field("preconditions"), template.preconditions.len());
     let mut preconditions = template.preconditions.clone();
@@ -219,7 +270,8 @@ fn from_template(
     })
 }
 
-/// The runtime of a group's channel, under each name that the template gives it; under its own where that gives none.
+/// The runtime of a group's channel, under each name that the template gives it; under its own
+/// where that gives none.
 fn from_template_runtimes(
     entries: &[TemplateRuntime],
     runtime: &RuntimeName,
@@ -233,8 +285,9 @@ fn from_template_runtimes(
         let place = place.field("runtimes").item(index);
         let named = rendered(&entry.runtime, scope, &place.field("runtime"), problems);
         if named != runtime.as_str() {
-            let problem =
-                place.field("runtime").problem(format!("`{named}` is not the runtime that this channel is made for, `{runtime}`"));
+            let problem = place.field("runtime").problem(format!(
+                "`{named}` is not the runtime that this channel is made for, `{runtime}`"
+            ));
             problems.add(problem.help("write `runtime: \"{{.Builtins.Runtime.Name}}\"`"));
             continue;
         }
@@ -243,7 +296,11 @@ fn from_template_runtimes(
             Some(text) => match rendered(text, scope, &place.field("name"), problems).parse() {
                 Ok(name) => name,
                 Err(error) => {
-                    problems.add(place.field("name").problem(format!("no legal name for runtime `{runtime}`: {error}")));
+                    problems.add(
+                        place
+                            .field("name")
+                            .problem(format!("no legal name for runtime `{runtime}`: {error}")),
+                    );
                     continue;
                 }
             },
@@ -256,28 +313,46 @@ fn from_template_runtimes(
     connections
 }
 
-fn render_precondition(precondition: &mut Precondition, scope: &TemplateScope, place: &DocumentField, problems: &mut Problems) {
+fn render_precondition(
+    precondition: &mut Precondition,
+    scope: &TemplateScope,
+    place: &DocumentField,
+    problems: &mut Problems,
+) {
     let mut render = |text: &mut String, field: &str, kind: &str| {
         *text = rendered(text, scope, &place.field(kind).field(field), problems);
     };
     match precondition {
         Precondition::ReleaseChannelStable(stable) => match &mut stable.channels {
-            StableChannels::ReleaseChannel(text) => render(text, "releaseChannel", "releaseChannelStable"),
+            StableChannels::ReleaseChannel(text) => {
+                render(text, "releaseChannel", "releaseChannelStable")
+            }
             StableChannels::Selector(text) => render(text, "selector", "releaseChannelStable"),
         },
         Precondition::ManualApproval(approval) => {
             approval.name.iter_mut().for_each(|text| render(text, "name", "manualApproval"));
-            approval.description.iter_mut().for_each(|text| render(text, "description", "manualApproval"));
+            approval
+                .description
+                .iter_mut()
+                .for_each(|text| render(text, "description", "manualApproval"));
         }
         Precondition::SharedManualApproval(approval) => {
             render(&mut approval.name, "name", "sharedManualApproval");
-            approval.description.iter_mut().for_each(|text| render(text, "description", "sharedManualApproval"));
+            approval
+                .description
+                .iter_mut()
+                .for_each(|text| render(text, "description", "sharedManualApproval"));
         }
     }
 }
 
 /// The rendered text; what is wrong goes into `problems`, and the text as it stands is used on.
-fn rendered(text: &str, scope: &TemplateScope, place: &DocumentField, problems: &mut Problems) -> String {
+fn rendered(
+    text: &str,
+    scope: &TemplateScope,
+    place: &DocumentField,
+    problems: &mut Problems,
+) -> String {
     match template::render(text, scope) {
         Ok(Rendered::Text(text)) => text,
         Ok(Rendered::Unknown | Rendered::Secret(_)) => text.to_owned(),
@@ -293,9 +368,13 @@ fn drop_duplicates(channels: &mut Vec<Channel>, problems: &mut Problems) {
     channels.retain(|channel| {
         let is_new = names.insert(channel.name.clone());
         if !is_new {
-            let problem = channel.place.problem(format!("two release channels are called `{}`", channel.name));
-            problems
-                .add(problem.help("a group makes `{group}-{runtime}`; rename the channel, the group, or set the group's `template.name`"));
+            let problem = channel
+                .place
+                .problem(format!("two release channels are called `{}`", channel.name));
+            problems.add(problem.help(
+                "a group makes `{group}-{runtime}`; rename the channel, the group, or set the \
+                 group's `template.name`",
+            ));
         }
         is_new
     });
@@ -315,11 +394,17 @@ fn add_automatic_labels(configs: &Configs, application: &ApplicationName, channe
 }
 
 fn default_env(policy: Option<&Policy>, place: &DocumentField) -> (Env, DocumentField) {
-    (policy.map(|policy| policy.default_env.clone()).unwrap_or_default(), place.field("policy").field("defaultEnv"))
+    (
+        policy.map(|policy| policy.default_env.clone()).unwrap_or_default(),
+        place.field("policy").field("defaultEnv"),
+    )
 }
 
 fn constants(constants: &[Constant]) -> Vec<(String, String)> {
-    constants.iter().map(|constant| (constant.name.clone(), constant.string.value.clone())).collect()
+    constants
+        .iter()
+        .map(|constant| (constant.name.clone(), constant.string.value.clone()))
+        .collect()
 }
 
 /// Labels by key; the last of a key wins.

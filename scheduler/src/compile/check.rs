@@ -1,5 +1,5 @@
-//! All problems of all documents in force, in one go: run when configs are applied, before anything is stored. What a single
-//! document says wrongly about itself the reader has told already.
+//! All problems of all documents in force, in one go: run when configs are applied, before anything
+//! is stored. What a single document says wrongly about itself the reader has told already.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,10 +25,17 @@ impl Seal for NoSeal {
     }
 }
 
-/// Every problem. With `changed`, services that neither changed nor depend on anything that did are taken as checked.
-pub(super) fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<DocumentKey>>) -> Problems {
-    let only_services = changed.is_some_and(|changed| changed.iter().all(|key| matches!(key, DocumentKey::Service(..))));
-    let wanted = |key: &DocumentKey| !only_services || changed.is_some_and(|changed| changed.contains(key));
+/// Every problem. With `changed`, services that neither changed nor depend on anything that did are
+/// taken as checked.
+pub(super) fn check(
+    configs: &Configs,
+    options: &Options,
+    changed: Option<&BTreeSet<DocumentKey>>,
+) -> Problems {
+    let only_services = changed
+        .is_some_and(|changed| changed.iter().all(|key| matches!(key, DocumentKey::Service(..))));
+    let wanted =
+        |key: &DocumentKey| !only_services || changed.is_some_and(|changed| changed.contains(key));
     let mut problems = Problems::default();
     let mut channels: BTreeMap<ApplicationName, Vec<Channel>> = BTreeMap::new();
     for runtime in configs.runtimes() {
@@ -41,7 +48,13 @@ pub(super) fn check(configs: &Configs, options: &Options, changed: Option<&BTree
     for service in configs.services() {
         let key = DocumentKey::Service(service.application.clone(), service.name.clone());
         if wanted(&key) {
-            check_service(configs, options, service, channels.get(&service.application).map(Vec::as_slice), &mut problems);
+            check_service(
+                configs,
+                options,
+                service,
+                channels.get(&service.application).map(Vec::as_slice),
+                &mut problems,
+            );
         }
     }
     problems
@@ -51,14 +64,21 @@ fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, proble
     let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone()));
     let RuntimeRole { kind, commands, host, is_unsupported } = runtime.role();
     if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(host, Some(JobHost::Local(_))) {
-        let problem = place.field("name").problem(format!("runtime `{BUILT_IN_RUNTIME}` is built in and runs processes here"));
-        problems.add(problem.help("choose another name; `local: {root: DIR}` may change where its commands run"));
+        let problem = place
+            .field("name")
+            .problem(format!("runtime `{BUILT_IN_RUNTIME}` is built in and runs processes here"));
+        problems.add(
+            problem.help(
+                "choose another name; `local: {root: DIR}` may change where its commands run",
+            ),
+        );
     }
     if let Some(commands) = commands {
         check_commands(configs, options, runtime, commands.custom(), &place.field(kind), problems);
     }
     if is_unsupported {
-        let problem = place.field(kind).problem(format!("not supported yet: runtimes of kind `{kind}`"));
+        let problem =
+            place.field(kind).problem(format!("not supported yet: runtimes of kind `{kind}`"));
         problems.add(problem.help("write a `custom` runtime with the commands themselves"));
     }
 }
@@ -79,27 +99,45 @@ fn check_commands(
     for name in builtins::OF_A_RELEASE {
         scope.insert(name, Value::Unknown);
     }
-    channels::add_runtime_builtins(&mut scope, &runtime.name, &configs.runtime_labels(&runtime.name));
-    Maker { configs, options, seal: &NoSeal, scope: &scope, layers: &[] }.commands(custom, place, problems);
+    channels::add_runtime_builtins(
+        &mut scope,
+        &runtime.name,
+        &configs.runtime_labels(&runtime.name),
+    );
+    Maker { configs, options, seal: &NoSeal, scope: &scope, layers: &[] }
+        .commands(custom, place, problems);
     if let Some(text) = &custom.apply_id {
         render_text(text, &scope, &place.field("applyId"), problems);
     }
 }
 
-fn check_service(configs: &Configs, options: &Options, service: &Service, channels: Option<&[Channel]>, problems: &mut Problems) {
+fn check_service(
+    configs: &Configs,
+    options: &Options,
+    service: &Service,
+    channels: Option<&[Channel]>,
+    problems: &mut Problems,
+) {
     let key = DocumentKey::Service(service.application.clone(), service.name.clone());
     let place = DocumentField::of(key.clone());
     parameters::check_definitions(&service.parameters, &place.field("parameters"), problems);
     check_unsupported(service, &place, problems);
     check_bundle_name(service, &place, problems);
     let Some(channels) = channels else {
-        let problem = place.field("application").problem(format!("unknown application `{}`", service.application));
-        return problems.add(problem.help(nearest::help(service.application.as_str(), "applications", configs.application_names())));
+        let problem = place
+            .field("application")
+            .problem(format!("unknown application `{}`", service.application));
+        return problems.add(problem.help(nearest::help(
+            service.application.as_str(),
+            "applications",
+            configs.application_names(),
+        )));
     };
     check_own_entries(service, channels, &place, problems);
     for channel in channels {
         problems.set_subject(key.clone(), format!("for {key} in channel `{}`", channel.name));
-        ServiceInChannel { configs, options, seal: &NoSeal, service, channel, release: None }.compile(problems);
+        ServiceInChannel { configs, options, seal: &NoSeal, service, channel, release: None }
+            .compile(problems);
     }
     problems.clear_subject();
 }
@@ -107,7 +145,8 @@ fn check_service(configs: &Configs, options: &Options, service: &Service, channe
 fn check_unsupported(service: &Service, place: &DocumentField, problems: &mut Problems) {
     let mut tell = |is_there: bool, place: &DocumentField, field: &str| {
         if is_there {
-            let problem = place.field(field).problem(format!("not supported yet: `{field}` of a service"));
+            let problem =
+                place.field(field).problem(format!("not supported yet: `{field}` of a service"));
             problems.add(problem.help("use `customRuntime` and a `custom` runtime"));
         }
     };
@@ -133,13 +172,19 @@ fn check_bundle_name(service: &Service, place: &DocumentField, problems: &mut Pr
     render_text(text, &scope, &place.field("bundleName"), problems);
 }
 
-fn check_own_entries(service: &Service, channels: &[Channel], place: &DocumentField, problems: &mut Problems) {
+fn check_own_entries(
+    service: &Service,
+    channels: &[Channel],
+    place: &DocumentField,
+    problems: &mut Problems,
+) {
     for (index, own) in service.per_release_channel.iter().enumerate() {
         let place = place.field("perReleaseChannel").item(index);
         let name = &own.release_channel;
         if !channels.iter().any(|channel| channel.name == *name) {
             let names = channels.iter().map(|channel| channel.name.as_str());
-            let problem = place.field("releaseChannel").problem(format!("unknown release channel `{name}`"));
+            let problem =
+                place.field("releaseChannel").problem(format!("unknown release channel `{name}`"));
             problems.add(problem.help(nearest::help(name.as_str(), "channels", names)));
         }
     }

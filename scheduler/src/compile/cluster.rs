@@ -1,10 +1,14 @@
-//! What a command needs on a Kubernetes cluster: the place of its Job, and the Job itself, as a `taskConfig` or a Job file says
-//! it. A `taskConfig` is shorthand for a Job file: from here on there is one form. What is ours in a Job (name, labels,
-//! environment, wrapper) `runner::cluster` adds. Called by `commands`.
+//! What a command needs on a Kubernetes cluster: the place of its Job, and the Job itself, as a
+//! `taskConfig` or a Job file says it. A `taskConfig` is shorthand for a Job file: from here on
+//! there is one form. What is ours in a Job (name, labels, environment, wrapper) `runner::cluster`
+//! adds. Called by `commands`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{JobHost, KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, SecurityContext, TaskConfig, VolumeSource};
+use config::{
+    JobHost, KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, SecurityContext,
+    TaskConfig, VolumeSource,
+};
 use schema::id::{BlobId, RuntimeName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -36,7 +40,8 @@ const NAMESPACE_PREFIX: &str = "pvn-proxy-runtime-";
 /// Longest name of a namespace. Source: RFC 1123 labels, which Kubernetes uses.
 const NAMESPACE_LIMIT: usize = 63;
 
-/// How long a finished Job is kept, seconds, when neither the config nor its file says. Source: docs/config.md, `ttl`.
+/// How long a finished Job is kept, seconds, when neither the config nor its file says. Source:
+/// docs/config.md, `ttl`.
 pub const DEFAULT_TTL_S: i64 = 3600;
 
 /// A place on a Kubernetes cluster.
@@ -46,7 +51,8 @@ pub struct ClusterPlace {
     pub cluster: RuntimeName,
     /// The custom runtime whose jobs these are; for labels.
     pub runtime: RuntimeName,
-    /// Path of a kubeconfig on the scheduler's machine; `None` = its own cluster, else the default kubeconfig.
+    /// Path of a kubeconfig on the scheduler's machine; `None` = its own cluster, else the default
+    /// kubeconfig.
     pub kubeconfig: Option<String>,
     /// Context of the kubeconfig; `None` = its current one.
     pub context: Option<String>,
@@ -59,39 +65,57 @@ pub struct ClusterPlace {
 }
 
 impl ClusterPlace {
-    /// Where the jobs of the custom runtime `runtime` run whose `proxyRuntime` names the cluster `cluster`.
-    pub(super) fn new(proxy: &ProxyRuntime, kubernetes: Option<&KubernetesRuntime>, runtime: &RuntimeName) -> Self {
-        let given = proxy.container_orchestration.as_ref().and_then(|place| place.k8s.as_ref()?.namespace.clone());
-        let wrapper = kubernetes.and_then(|kubernetes| kubernetes.wrapper.as_ref()).filter(|wrapper| wrapper.inject);
+    /// Where the jobs of the custom runtime `runtime` run whose `proxyRuntime` names the cluster
+    /// `cluster`.
+    pub(super) fn new(
+        proxy: &ProxyRuntime,
+        kubernetes: Option<&KubernetesRuntime>,
+        runtime: &RuntimeName,
+    ) -> Self {
+        let given = proxy
+            .container_orchestration
+            .as_ref()
+            .and_then(|place| place.k8s.as_ref()?.namespace.clone());
+        let wrapper = kubernetes
+            .and_then(|kubernetes| kubernetes.wrapper.as_ref())
+            .filter(|wrapper| wrapper.inject);
         Self {
             cluster: proxy.runtime.clone(),
             runtime: runtime.clone(),
             kubeconfig: kubernetes.and_then(|kubernetes| kubernetes.kubeconfig.clone()),
             context: kubernetes.and_then(|kubernetes| kubernetes.context.clone()),
-            wrapper_image: wrapper.map(|wrapper| wrapper.image.clone().unwrap_or_else(|| WRAPPER_IMAGE.to_owned())),
+            wrapper_image: wrapper
+                .map(|wrapper| wrapper.image.clone().unwrap_or_else(|| WRAPPER_IMAGE.to_owned())),
             own_namespace: given.is_none(),
             namespace: given.unwrap_or_else(|| own_namespace(runtime)),
         }
     }
 
-    /// Whether it stands for a cluster that no custom runtime names yet, so that no job will ever run here.
+    /// Whether it stands for a cluster that no custom runtime names yet, so that no job will ever
+    /// run here.
     pub fn is_cluster_alone(&self) -> bool {
         self.cluster == self.runtime
     }
 }
 
-/// The places where the jobs of a custom runtime run; for a Kubernetes runtime those of all custom runtimes that name it, or the
-/// cluster alone ([`ClusterPlace::is_cluster_alone`]). Empty when no cluster is concerned.
+/// The places where the jobs of a custom runtime run; for a Kubernetes runtime those of all custom
+/// runtimes that name it, or the cluster alone ([`ClusterPlace::is_cluster_alone`]). Empty when no
+/// cluster is concerned.
 pub fn cluster_places(configs: &Configs, name: &RuntimeName) -> Vec<ClusterPlace> {
     let place = |runtime: &Runtime| {
         let commands = runtime.role().commands?;
         let proxy = &commands.custom().proxy_runtime;
-        let Some(JobHost::Kubernetes(kubernetes)) = configs.runtime(&proxy.runtime)?.role().host else { return None };
-        (runtime.name == *name || proxy.runtime == *name).then(|| ClusterPlace::new(proxy, kubernetes, &runtime.name))
+        let Some(JobHost::Kubernetes(kubernetes)) = configs.runtime(&proxy.runtime)?.role().host
+        else {
+            return None;
+        };
+        (runtime.name == *name || proxy.runtime == *name)
+            .then(|| ClusterPlace::new(proxy, kubernetes, &runtime.name))
     };
     let mut places: Vec<_> = configs.runtimes().filter_map(place).collect();
     if places.is_empty()
-        && let Some(JobHost::Kubernetes(kubernetes)) = configs.runtime(name).and_then(|runtime| runtime.role().host)
+        && let Some(JobHost::Kubernetes(kubernetes)) =
+            configs.runtime(name).and_then(|runtime| runtime.role().host)
     {
         let proxy = ProxyRuntime { runtime: name.clone(), container_orchestration: None };
         places.push(ClusterPlace::new(&proxy, kubernetes, name));
@@ -99,11 +123,14 @@ pub fn cluster_places(configs: &Configs, name: &RuntimeName) -> Vec<ClusterPlace
     places
 }
 
-/// The places with a given namespace of which a document has changed: the custom runtime's or its cluster's.
+/// The places with a given namespace of which a document has changed: the custom runtime's or its
+/// cluster's.
 pub fn given_places(configs: &Configs, changed: &BTreeSet<DocumentKey>) -> Vec<ClusterPlace> {
     let has_changed = |name: &RuntimeName| changed.contains(&DocumentKey::Runtime(name.clone()));
     let changed = configs.runtimes().filter(|runtime| has_changed(&runtime.name));
-    let places = changed.flat_map(|runtime| cluster_places(configs, &runtime.name)).filter(|place| !place.own_namespace);
+    let places = changed
+        .flat_map(|runtime| cluster_places(configs, &runtime.name))
+        .filter(|place| !place.own_namespace);
     let by_runtime: BTreeMap<_, _> = places.map(|place| (place.runtime.clone(), place)).collect();
     by_runtime.into_values().collect()
 }
@@ -112,10 +139,17 @@ pub fn given_places(configs: &Configs, changed: &BTreeSet<DocumentKey>) -> Vec<C
 pub(super) fn add_absent(configs: &Configs, absent: &[ClusterPlace], problems: &mut Problems) {
     for ClusterPlace { runtime, cluster, namespace, .. } in absent {
         let block = configs.runtime(runtime).map(|runtime| runtime.role().kind);
-        let fields = block.into_iter().chain(["proxyRuntime", "containerOrchestration", "k8s", "namespace"]);
-        let place = fields.fold(DocumentField::of(DocumentKey::Runtime(runtime.clone())), |place, field| place.field(field));
-        let problem = place.problem(format!("there is no namespace `{namespace}` on the cluster `{cluster}`"));
-        problems.add(problem.help("create it, or leave `containerOrchestration` out and pvn makes one"));
+        let fields =
+            block.into_iter().chain(["proxyRuntime", "containerOrchestration", "k8s", "namespace"]);
+        let place = fields
+            .fold(DocumentField::of(DocumentKey::Runtime(runtime.clone())), |place, field| {
+                place.field(field)
+            });
+        let problem = place
+            .problem(format!("there is no namespace `{namespace}` on the cluster `{cluster}`"));
+        problems.add(
+            problem.help("create it, or leave `containerOrchestration` out and pvn makes one"),
+        );
     }
 }
 
@@ -142,21 +176,33 @@ pub(super) struct TaskTexts {
 }
 
 /// The Job that a `taskConfig` stands for.
-pub(super) fn task_job(task: &TaskConfig, texts: TaskTexts, place: &DocumentField, problems: &mut Problems) -> Option<Value> {
+pub(super) fn task_job(
+    task: &TaskConfig,
+    texts: TaskTexts,
+    place: &DocumentField,
+    problems: &mut Problems,
+) -> Option<Value> {
     if task.leave_running {
-        let problem =
-            place.field("leaveRunning").problem("`leaveRunning` has no meaning on a Kubernetes runtime: a Pod ends with its command");
+        let problem = place.field("leaveRunning").problem(
+            "`leaveRunning` has no meaning on a Kubernetes runtime: a Pod ends with its command",
+        );
         problems.add(problem.help("take it out, or run the command on `local`"));
     }
     let Some(image) = texts.image else {
-        let problem = place.field("program").problem("there is no image to run on a Kubernetes runtime");
-        problems.add(problem.help("write `image: NAME:TAG`, or `imageTag` and `imageRegistryInfo`"));
+        let problem =
+            place.field("program").problem("there is no image to run on a Kubernetes runtime");
+        problems
+            .add(problem.help("write `image: NAME:TAG`, or `imageTag` and `imageRegistryInfo`"));
         return None;
     };
     let mut container = Map::new();
     container.insert("name".to_owned(), texts.name.into());
     container.insert("image".to_owned(), image.into());
-    put_list(&mut container, "command", texts.entrypoint.iter().map(|text| verbatim(text).into()).collect());
+    put_list(
+        &mut container,
+        "command",
+        texts.entrypoint.iter().map(|text| verbatim(text).into()).collect(),
+    );
     put_list(&mut container, "args", texts.cmd.iter().map(|text| verbatim(text).into()).collect());
     if let Some(directory) = texts.working_directory {
         container.insert("workingDir".to_owned(), directory.into());
@@ -173,8 +219,7 @@ pub(super) fn task_job(task: &TaskConfig, texts: TaskTexts, place: &DocumentFiel
     if let Some(context) = &task.security_context {
         container.insert("securityContext".to_owned(), said(context));
     }
-    let mount =
-        |volume: &config::Volume| json!({"name": volume.name, "mountPath": volume.mount.mount_path, "readOnly": volume.mount.read_only});
+    let mount = |volume: &config::Volume| json!({"name": volume.name, "mountPath": volume.mount.mount_path, "readOnly": volume.mount.read_only});
     put_list(&mut container, "volumeMounts", task.volumes.iter().map(mount).collect());
 
     let mut pod = Map::new();
@@ -192,8 +237,8 @@ pub(super) fn task_job(task: &TaskConfig, texts: TaskTexts, place: &DocumentFiel
     }))
 }
 
-/// A text that Kubernetes leaves as it is: it takes `$(NAME)` in commands, arguments and variables for a reference, and `$$` for
-/// a dollar sign.
+/// A text that Kubernetes leaves as it is: it takes `$(NAME)` in commands, arguments and variables
+/// for a reference, and `$$` for a dollar sign.
 pub fn verbatim(text: &str) -> String {
     text.replace('$', "$$")
 }
@@ -206,7 +251,12 @@ fn put_list(object: &mut Map<String, Value>, key: &str, list: Vec<Value>) {
 
 fn amounts_of(list: &ResourceList) -> Value {
     let amounts = [("cpu", &list.cpu), ("memory", &list.memory)];
-    Value::Object(amounts.into_iter().filter_map(|(key, amount)| Some((key.to_owned(), amount.clone()?.into()))).collect())
+    Value::Object(
+        amounts
+            .into_iter()
+            .filter_map(|(key, amount)| Some((key.to_owned(), amount.clone()?.into())))
+            .collect(),
+    )
 }
 
 /// What is said of a context, and nothing of what is not.
@@ -214,9 +264,14 @@ fn said(context: &SecurityContext) -> Value {
     fn filled(value: Value) -> Value {
         match value {
             Value::Object(fields) => {
-                let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+                let empty =
+                    |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
                 // No deeper than the type.
-                fields.into_iter().filter(|(_, value)| !empty(value)).map(|(key, value)| (key, filled(value))).collect()
+                fields
+                    .into_iter()
+                    .filter(|(_, value)| !empty(value))
+                    .map(|(key, value)| (key, filled(value)))
+                    .collect()
             }
             other => other,
         }
@@ -226,7 +281,9 @@ fn said(context: &SecurityContext) -> Value {
 
 fn volume(volume: &config::Volume) -> Value {
     match &volume.source {
-        VolumeSource::Secret(secret) => json!({"name": volume.name, "secret": {"secretName": secret.secret_name}}),
+        VolumeSource::Secret(secret) => {
+            json!({"name": volume.name, "secret": {"secretName": secret.secret_name}})
+        }
         VolumeSource::Ephemeral(ephemeral) => match ephemeral.medium {
             Medium::Memory => json!({"name": volume.name, "emptyDir": {"medium": "Memory"}}),
             Medium::Default => json!({"name": volume.name, "emptyDir": {}}),

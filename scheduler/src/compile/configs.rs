@@ -1,5 +1,6 @@
-//! All config documents in force, by name, and what they say about themselves. Built by the driver from its store and from a
-//! request; never changed in place, so that a refused request leaves nothing behind.
+//! All config documents in force, by name, and what they say about themselves. Built by the driver
+//! from its store and from a request; never changed in place, so that a refused request leaves
+//! nothing behind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +44,11 @@ impl Default for Configs {
         let name: RuntimeName = BUILT_IN_RUNTIME.parse().expect("`local` is a legal name");
         let kind = RuntimeKind::Local(LocalRuntime { root: None, env: None });
         let runtime = Runtime { name: name.clone(), labels: Vec::new(), kind };
-        let documents = [(DocumentKey::Runtime(name), DocumentInForce::BuiltIn(Arc::new(Body::Runtime(Box::new(runtime)))))].into();
+        let documents = [(
+            DocumentKey::Runtime(name),
+            DocumentInForce::BuiltIn(Arc::new(Body::Runtime(Box::new(runtime)))),
+        )]
+        .into();
         Self { documents, runtime_ids: BTreeMap::new(), channel_ids: BTreeMap::new() }
     }
 }
@@ -53,7 +58,9 @@ pub fn key(body: &Body) -> DocumentKey {
     match body {
         Body::Runtime(runtime) => DocumentKey::Runtime(runtime.name.clone()),
         Body::Application(application) => DocumentKey::Application(application.name.clone()),
-        Body::Service(service) => DocumentKey::Service(service.application.clone(), service.name.clone()),
+        Body::Service(service) => {
+            DocumentKey::Service(service.application.clone(), service.name.clone())
+        }
     }
 }
 
@@ -91,7 +98,12 @@ impl Configs {
     }
 
     /// Says which id a channel has, for the label `@id`.
-    pub fn set_channel_id(&mut self, application: ApplicationName, name: ChannelName, id: ChannelId) {
+    pub fn set_channel_id(
+        &mut self,
+        application: ApplicationName,
+        name: ChannelName,
+        id: ChannelId,
+    ) {
         self.channel_ids.insert((application, name), id);
     }
 
@@ -110,7 +122,8 @@ impl Configs {
 
     /// An application.
     pub fn application(&self, name: &ApplicationName) -> Option<&Application> {
-        match self.documents.get(&DocumentKey::Application(name.clone())).map(DocumentInForce::body) {
+        match self.documents.get(&DocumentKey::Application(name.clone())).map(DocumentInForce::body)
+        {
             Some(Body::Application(application)) => Some(application),
             _ => None,
         }
@@ -118,7 +131,11 @@ impl Configs {
 
     /// A service.
     pub fn service(&self, application: &ApplicationName, name: &ServiceName) -> Option<&Service> {
-        match self.documents.get(&DocumentKey::Service(application.clone(), name.clone())).map(DocumentInForce::body) {
+        match self
+            .documents
+            .get(&DocumentKey::Service(application.clone(), name.clone()))
+            .map(DocumentInForce::body)
+        {
             Some(Body::Service(service)) => Some(service),
             _ => None,
         }
@@ -187,7 +204,15 @@ impl Configs {
                 };
                 config::diagnostic::Diagnostic { help, ..diagnostic }.to_api()
             }
-            None => Diagnostic { file: String::new(), line: 0, column: 0, path: place.path, message, help, snippet: String::new() },
+            None => Diagnostic {
+                file: String::new(),
+                line: 0,
+                column: 0,
+                path: place.path,
+                message,
+                help,
+                snippet: String::new(),
+            },
         }
     }
 
@@ -196,7 +221,11 @@ impl Configs {
         if problems.count() == 0 { Ok(value) } else { Err(self.diagnostics(problems)) }
     }
 
-    pub(super) fn channel_id(&self, application: &ApplicationName, name: &ChannelName) -> Option<ChannelId> {
+    pub(super) fn channel_id(
+        &self,
+        application: &ApplicationName,
+        name: &ChannelName,
+    ) -> Option<ChannelId> {
         self.channel_ids.get(&(application.clone(), name.clone())).copied()
     }
 }

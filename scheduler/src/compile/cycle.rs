@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first circle that there is, in the order in which each waits for the next, its first member repeated at the end.
-/// Nodes that are only pointed at count as waiting for nothing. No recursion: a chain may be as long as a config file.
+/// The first circle that there is, in the order in which each waits for the next, its first member
+/// repeated at the end. Nodes that are only pointed at count as waiting for nothing. No recursion:
+/// a chain may be as long as a config file.
 pub(super) fn find<N: Ord + Clone>(waits_for: &BTreeMap<N, Vec<N>>) -> Option<Vec<N>> {
     let mut done: BTreeSet<&N> = BTreeSet::new();
     for start in waits_for.keys() {
@@ -15,7 +16,12 @@ pub(super) fn find<N: Ord + Clone>(waits_for: &BTreeMap<N, Vec<N>>) -> Option<Ve
             *followed += 1;
             match next {
                 Some(next) if on_path.contains(next) => {
-                    let mut circle: Vec<N> = path.iter().map(|(node, _)| *node).skip_while(|node| *node != next).cloned().collect();
+                    let mut circle: Vec<N> = path
+                        .iter()
+                        .map(|(node, _)| *node)
+                        .skip_while(|node| *node != next)
+                        .cloned()
+                        .collect();
                     circle.push(next.clone());
                     return Some(circle);
                 }

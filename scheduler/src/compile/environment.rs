@@ -1,8 +1,11 @@
-//! The variables that every job gets from pvn, and the names that are therefore not the user's; docs/commands.md has them for
-//! people. Called by `perform` when a job starts; pure, so ids and names come in.
+//! The variables that every job gets from pvn, and the names that are therefore not the user's;
+//! docs/commands.md has them for people. Called by `perform` when a job starts; pure, so ids and
+//! names come in.
 
 use engine::desired::FetchAnswer;
-use schema::id::{ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, JobId, ServiceId, ServiceName};
+use schema::id::{
+    ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, JobId, ServiceId, ServiceName,
+};
 use schema::status::JobKind;
 pub use schema::wire::is_ours;
 
@@ -36,8 +39,8 @@ pub struct JobIdentity<'a> {
 }
 
 impl JobIdentity<'_> {
-    /// Every variable that the place of the job does not add by itself (`PVN_API_URL` and `PVN_TOKEN` in a cluster, what the
-    /// wrapper needs here), by name.
+    /// Every variable that the place of the job does not add by itself (`PVN_API_URL` and
+    /// `PVN_TOKEN` in a cluster, what the wrapper needs here), by name.
     pub fn variables(&self) -> Vec<(String, String)> {
         let mut variables = vec![
             ("PVN_APPLICATION", self.application.to_string()),
@@ -52,9 +55,15 @@ impl JobIdentity<'_> {
             ("PVN_SERVICE_VERSION", self.version.to_owned()),
         ];
         match (self.kind, self.fetch_mode, self.plan) {
-            (JobKind::Fetch, Some(FetchAnswer::ExitCode), _) => variables.push(("PVN_FETCH_MODE", "EXIT_CODE".to_owned())),
-            (JobKind::Fetch, Some(FetchAnswer::StructuredOutput), _) => variables.push(("PVN_FETCH_MODE", "STRUCTURED_OUTPUT".to_owned())),
-            (JobKind::Apply, _, Some(plan)) => variables.push((schema::wire::PLAN_VARIABLE, plan.to_string())),
+            (JobKind::Fetch, Some(FetchAnswer::ExitCode), _) => {
+                variables.push(("PVN_FETCH_MODE", "EXIT_CODE".to_owned()))
+            }
+            (JobKind::Fetch, Some(FetchAnswer::StructuredOutput), _) => {
+                variables.push(("PVN_FETCH_MODE", "STRUCTURED_OUTPUT".to_owned()))
+            }
+            (JobKind::Apply, _, Some(plan)) => {
+                variables.push((schema::wire::PLAN_VARIABLE, plan.to_string()))
+            }
             _ => {}
         }
         variables.sort_unstable_by_key(|(key, _)| *key);
@@ -71,11 +80,17 @@ mod tests {
     #[test]
     fn every_variable_of_ours_is_in_the_docs() {
         let docs = include_str!("../../../docs/commands.md");
-        let missing: Vec<_> = OURS.iter().filter(|key| !docs.contains(&format!("`{key}`"))).collect();
+        let missing: Vec<_> =
+            OURS.iter().filter(|key| !docs.contains(&format!("`{key}`"))).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }
 
-    fn check(kind: JobKind, fetch_mode: Option<FetchAnswer>, plan: Option<BlobId>, expected: &[&str]) {
+    fn check(
+        kind: JobKind,
+        fetch_mode: Option<FetchAnswer>,
+        plan: Option<BlobId>,
+        expected: &[&str],
+    ) {
         let identity = JobIdentity {
             application: &"app".parse().unwrap(),
             application_id: ApplicationId::from_bytes([1; 16]),
@@ -103,9 +118,11 @@ mod tests {
             "PVN_SERVICE_ID=svc-02020202020202020202020202020202",
             "PVN_SERVICE_VERSION=svc-7",
         ];
-        let mut expected: Vec<String> = common.iter().chain(expected).map(|&text| text.to_owned()).collect();
+        let mut expected: Vec<String> =
+            common.iter().chain(expected).map(|&text| text.to_owned()).collect();
         expected.sort_unstable();
-        let mut found: Vec<String> = variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let mut found: Vec<String> =
+            variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
         found.sort_unstable();
         assert_eq!(found, expected);
     }
@@ -113,15 +130,29 @@ mod tests {
     #[test]
     fn environment_of_every_job() {
         let plan = Some(BlobId::of(b""));
-        check(JobKind::Fetch, Some(FetchAnswer::ExitCode), plan, &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=EXIT_CODE"]);
-        check(JobKind::Fetch, Some(FetchAnswer::StructuredOutput), None, &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=STRUCTURED_OUTPUT"]);
+        check(
+            JobKind::Fetch,
+            Some(FetchAnswer::ExitCode),
+            plan,
+            &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=EXIT_CODE"],
+        );
+        check(
+            JobKind::Fetch,
+            Some(FetchAnswer::StructuredOutput),
+            None,
+            &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=STRUCTURED_OUTPUT"],
+        );
         check(JobKind::GetInfo, Some(FetchAnswer::ExitCode), plan, &["PVN_JOB_KIND=getInfo"]);
         check(JobKind::Apply, Some(FetchAnswer::ExitCode), None, &["PVN_JOB_KIND=apply"]);
         check(
             JobKind::Apply,
             None,
             plan,
-            &["PVN_JOB_KIND=apply", "PVN_FETCH_PLAN_BLOB_ID=sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"],
+            &[
+                "PVN_JOB_KIND=apply",
+                "PVN_FETCH_PLAN_BLOB_ID=sha256:\
+                 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            ],
         );
     }
 }

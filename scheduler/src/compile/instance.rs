@@ -1,10 +1,14 @@
-//! One service in one channel: connection chosen, parameters filled, commands rendered, policies complete. The same code checks
-//! names when configs are applied (no values yet) and compiles when a release is made. Called by `check` and by `super::compile`.
+//! One service in one channel: connection chosen, parameters filled, commands rendered, policies
+//! complete. The same code checks names when configs are applied (no values yet) and compiles when
+//! a release is made. Called by `check` and by `super::compile`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use config::{CustomRuntime, JobHost, ParameterValue, PerReleaseChannel, Runtime, RuntimeRole, Service, builtins};
+use config::{
+    CustomRuntime, JobHost, ParameterValue, PerReleaseChannel, Runtime, RuntimeRole, Service,
+    builtins,
+};
 use engine::desired::{ApplyPolicy, Desired, InfoPolicy, Observe, PollPolicy};
 use schema::id::BlobId;
 
@@ -15,7 +19,9 @@ use super::parameters::{self, Bound, RuntimeValues};
 use super::problem::{DocumentField, DocumentKey, Problems};
 use super::template::{TemplateScope, Value};
 use super::value::Seal;
-use super::{Command, Commands, CompiledInstance, Options, Release, RunTarget as JobPlace, nearest, policy};
+use super::{
+    Command, Commands, CompiledInstance, Options, Release, RunTarget as JobPlace, nearest, policy,
+};
 
 /// One service in one channel.
 pub(super) struct ServiceInChannel<'a> {
@@ -37,7 +43,13 @@ impl<'a> ServiceInChannel<'a> {
         self.add_release_parameters(&mut service_scope, problems);
         let RuntimeRole { kind, commands, host, .. } = runtime.role();
         match (commands, host) {
-            (Some(commands), _) => self.compile_commands(runtime, (commands.custom(), kind), base, &service_scope, problems),
+            (Some(commands), _) => self.compile_commands(
+                runtime,
+                (commands.custom(), kind),
+                base,
+                &service_scope,
+                problems,
+            ),
             (None, Some(JobHost::Fake(fake))) => {
                 let place = JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() };
                 self.finish(runtime, None, fake_commands(self.service.name.as_str(), place), None)
@@ -60,9 +72,18 @@ impl<'a> ServiceInChannel<'a> {
         self.add_runtime_parameters(&mut scope, runtime, custom, service_scope, problems);
         let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone())).field(block);
         let layers = self.env_layers(service_scope);
-        let maker = Maker { configs: self.configs, options: self.options, seal: self.seal, scope: &scope, layers: &layers };
+        let maker = Maker {
+            configs: self.configs,
+            options: self.options,
+            seal: self.seal,
+            scope: &scope,
+            layers: &layers,
+        };
         let commands = maker.commands(custom, &place, problems);
-        let apply_id = custom.apply_id.as_ref().map(|text| render_text(text, &scope, &place.field("applyId"), problems));
+        let apply_id = custom
+            .apply_id
+            .as_ref()
+            .map(|text| render_text(text, &scope, &place.field("applyId"), problems));
         self.finish(runtime, Some(custom), commands?, apply_id)
     }
 
@@ -75,15 +96,22 @@ impl<'a> ServiceInChannel<'a> {
     ) -> Option<CompiledInstance> {
         let release = self.release?;
         let fetch = custom.and_then(|custom| custom.fetch.as_ref()).map(policy::fetch);
-        let apply = custom.map_or_else(policy::apply_of_fake, |custom| policy::apply(&custom.apply));
+        let apply =
+            custom.map_or_else(policy::apply_of_fake, |custom| policy::apply(&custom.apply));
         let get_info = custom.and_then(|custom| custom.get_info.as_ref()).map(policy::get_info);
         // What their Pods let them have, only the rendered commands say.
         let observe = match fetch {
-            Some(fetch) => Observe::Poll(PollPolicy { stop_grace: commands.fetch.as_ref().and_then(Command::stop_grace), ..fetch }),
+            Some(fetch) => Observe::Poll(PollPolicy {
+                stop_grace: commands.fetch.as_ref().and_then(Command::stop_grace),
+                ..fetch
+            }),
             None => Observe::Never,
         };
         let apply = ApplyPolicy { stop_grace: commands.apply.stop_grace(), ..apply };
-        let get_info = get_info.map(|info| InfoPolicy { stop_grace: commands.get_info.as_ref().and_then(Command::stop_grace), ..info });
+        let get_info = get_info.map(|info| InfoPolicy {
+            stop_grace: commands.get_info.as_ref().and_then(Command::stop_grace),
+            ..info
+        });
         let compiled = BlobId::of(&serde_json::to_vec(&commands).expect("commands are plain data"));
         let desired = Desired {
             release: release.id,
@@ -97,12 +125,17 @@ impl<'a> ServiceInChannel<'a> {
             apply,
             get_info,
             gates: self.channel.gates.clone(),
-            require_approval_before_apply: custom.is_some_and(|custom| custom.require_approval_before_apply),
+            require_approval_before_apply: custom
+                .is_some_and(|custom| custom.require_approval_before_apply),
             approval_timeout: custom.and_then(|custom| custom.approval_timeout).map(Duration::from),
             grace: policy::grace(custom),
             apply_id,
             progress_deadline: self.service.progress_deadline.map(Duration::from),
-            auto_rollback: self.service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled),
+            auto_rollback: self
+                .service
+                .auto_rollback
+                .as_ref()
+                .is_some_and(|rollback| !rollback.disabled),
             // What a channel had before, and what became of the others, the driver knows.
             stable_before: false,
             is_rollback: false,
@@ -118,35 +151,51 @@ impl<'a> ServiceInChannel<'a> {
     }
 
     fn place(&self) -> DocumentField {
-        DocumentField::of(DocumentKey::Service(self.service.application.clone(), self.service.name.clone()))
+        DocumentField::of(DocumentKey::Service(
+            self.service.application.clone(),
+            self.service.name.clone(),
+        ))
     }
 
     /// What the service says for this channel alone.
     fn own(&self) -> Option<(&'a PerReleaseChannel, DocumentField)> {
         let entries = self.service.per_release_channel.iter().enumerate();
-        let (index, own) = entries.rev().find(|(_, own)| own.release_channel == self.channel.name)?;
+        let (index, own) =
+            entries.rev().find(|(_, own)| own.release_channel == self.channel.name)?;
         Some((own, self.place().field("perReleaseChannel").item(index)))
     }
 
     /// The runtime behind the connection that the service asks for, or the only one that fits.
     pub(super) fn pick_runtime(&self, problems: &mut Problems) -> Option<&'a Runtime> {
         let own = self.own();
-        let of_channel = own.as_ref().and_then(|(own, place)| Some((own.runtime_connection.as_ref()?, place.clone())));
-        let wanted = of_channel.or_else(|| Some((self.service.runtime_connection.as_ref()?, self.place())));
+        let of_channel = own
+            .as_ref()
+            .and_then(|(own, place)| Some((own.runtime_connection.as_ref()?, place.clone())));
+        let wanted =
+            of_channel.or_else(|| Some((self.service.runtime_connection.as_ref()?, self.place())));
         let connection = match wanted {
-            Some((name, place)) => match self.channel.connections.iter().find(|connection| connection.name == *name) {
-                Some(connection) => connection,
-                None => {
-                    let names = self.channel.connections.iter().map(|connection| connection.name.as_str());
-                    problems.add(
-                        place
-                            .field("runtimeConnection")
-                            .problem(format!("release channel `{}` offers no runtime connection `{name}`", self.channel.name))
-                            .help(nearest::help(name.as_str(), "connections", names)),
-                    );
-                    return None;
+            Some((name, place)) => {
+                match self.channel.connections.iter().find(|connection| connection.name == *name) {
+                    Some(connection) => connection,
+                    None => {
+                        let names = self
+                            .channel
+                            .connections
+                            .iter()
+                            .map(|connection| connection.name.as_str());
+                        problems.add(
+                            place
+                                .field("runtimeConnection")
+                                .problem(format!(
+                                    "release channel `{}` offers no runtime connection `{name}`",
+                                    self.channel.name
+                                ))
+                                .help(nearest::help(name.as_str(), "connections", names)),
+                        );
+                        return None;
+                    }
                 }
-            },
+            }
             None => self.only_connection(problems)?,
         };
         self.configs.runtime(&connection.runtime)
@@ -156,7 +205,9 @@ impl<'a> ServiceInChannel<'a> {
         let all = &self.channel.connections;
         let fits = |connection: &&RuntimeConnection| {
             let role = self.configs.runtime(&connection.runtime).map(Runtime::role);
-            role.is_some_and(|role| role.commands.is_some() || matches!(role.host, Some(JobHost::Fake(_))))
+            role.is_some_and(|role| {
+                role.commands.is_some() || matches!(role.host, Some(JobHost::Fake(_)))
+            })
         };
         let fitting: Vec<&RuntimeConnection> = all.iter().filter(fits).collect();
         match (fitting.as_slice(), all.as_slice()) {
@@ -165,10 +216,15 @@ impl<'a> ServiceInChannel<'a> {
             // The channel's own problem, told there when configs are checked.
             (_, []) if self.release.is_none() => None,
             _ => {
-                let names: Vec<String> = all.iter().map(|connection| format!("`{}`", connection.name)).collect();
+                let names: Vec<String> =
+                    all.iter().map(|connection| format!("`{}`", connection.name)).collect();
                 problems.add(
                     self.place()
-                        .problem(format!("release channel `{}` has {} runtimes and the service names none", self.channel.name, all.len()))
+                        .problem(format!(
+                            "release channel `{}` has {} runtimes and the service names none",
+                            self.channel.name,
+                            all.len()
+                        ))
                         .help(format!("set `runtimeConnection` to one of {}", names.join(", "))),
                 );
                 None
@@ -185,14 +241,25 @@ impl<'a> ServiceInChannel<'a> {
         let (message, help) = match host {
             Some(JobHost::Local(_)) => (
                 format!("runtime `{}` has no commands of its own", runtime.name),
-                format!("write a `custom` runtime whose `proxyRuntime` is `{}`, and name that one in the channel", runtime.name),
+                format!(
+                    "write a `custom` runtime whose `proxyRuntime` is `{}`, and name that one in \
+                     the channel",
+                    runtime.name
+                ),
             ),
             Some(JobHost::Kubernetes(_) | JobHost::Fake(_)) | None => (
-                format!("not supported yet: services on runtime `{}` of kind `{kind}`", runtime.name),
-                "write a `custom` runtime with the commands themselves, and name that one in the channel".to_owned(),
+                format!(
+                    "not supported yet: services on runtime `{}` of kind `{kind}`",
+                    runtime.name
+                ),
+                "write a `custom` runtime with the commands themselves, and name that one in the \
+                 channel"
+                    .to_owned(),
             ),
         };
-        problems.add(self.place().problem(format!("{message} (channel `{}`)", self.channel.name)).help(help));
+        problems.add(
+            self.place().problem(format!("{message} (channel `{}`)", self.channel.name)).help(help),
+        );
     }
 
     /// Constants and builtins: what both the service's and the runtime's templates see.
@@ -202,9 +269,13 @@ impl<'a> ServiceInChannel<'a> {
             scope.insert_text(format!("Constants.{name}"), text.as_str());
         }
         let own = self.own();
-        let constants = self.service.constants.iter().chain(own.iter().flat_map(|(own, _)| &own.constants));
+        let constants =
+            self.service.constants.iter().chain(own.iter().flat_map(|(own, _)| &own.constants));
         for constant in constants {
-            scope.insert_text(format!("Constants.{}", constant.name), constant.string.value.as_str());
+            scope.insert_text(
+                format!("Constants.{}", constant.name),
+                constant.string.value.as_str(),
+            );
         }
         scope.insert_text(builtins::APPLICATION_NAME, self.service.application.as_str());
         scope.insert_text(builtins::SERVICE_NAME, self.service.name.as_str());
@@ -219,7 +290,11 @@ impl<'a> ServiceInChannel<'a> {
                 None => Value::Unknown,
             },
         );
-        channels::add_runtime_builtins(&mut scope, &runtime.name, &self.configs.runtime_labels(&runtime.name));
+        channels::add_runtime_builtins(
+            &mut scope,
+            &runtime.name,
+            &self.configs.runtime_labels(&runtime.name),
+        );
         scope
     }
 
@@ -230,25 +305,35 @@ impl<'a> ServiceInChannel<'a> {
         }
     }
 
-    fn add_values(&self, scope: &mut TemplateScope, release: &Release<'_>, problems: &mut Problems) {
+    fn add_values(
+        &self,
+        scope: &mut TemplateScope,
+        release: &Release<'_>,
+        problems: &mut Problems,
+    ) {
         for definition in &self.service.parameters {
             let name = &definition.name;
             let place = DocumentField::of_release(format!("params.{name}"));
-            let given =
-                release.values.get(Some(&self.channel.name), name).map(|given| parameters::from_release(definition, given, self.seal));
+            let given = release
+                .values
+                .get(Some(&self.channel.name), name)
+                .map(|given| parameters::from_release(definition, given, self.seal));
             let value = match given {
                 None => None,
                 Some(Ok(value)) => Some(value),
                 Some(Err(why)) => {
                     let problem = place.problem(format!("parameter `{name}`: {why}"));
-                    problems.add(problem.help(format!("give it a new value, as in `--param {name}=…`")));
+                    problems.add(
+                        problem.help(format!("give it a new value, as in `--param {name}=…`")),
+                    );
                     Some(Bound::Unknown)
                 }
             };
             if let Err(lack) = parameters::insert(scope, definition, value) {
                 let channel = &self.channel.name;
                 let help = format!(
-                    "give it with `--param {name}=…`; `services push` takes one for this channel alone, `--param-for-channel {channel}:{name}=…`"
+                    "give it with `--param {name}=…`; `services push` takes one for this channel \
+                     alone, `--param-for-channel {channel}:{name}=…`"
                 );
                 problems.add(parameters::missing(definition, lack, &place, &help));
                 // Only the one problem: what uses the parameter is fine.
@@ -266,13 +351,21 @@ impl<'a> ServiceInChannel<'a> {
         service_scope: &TemplateScope,
         problems: &mut Problems,
     ) {
-        let given =
-            RuntimeValues { runtime: runtime.name.as_str(), definitions: &custom.parameters, scope: service_scope, seal: self.seal };
+        let given = RuntimeValues {
+            runtime: runtime.name.as_str(),
+            definitions: &custom.parameters,
+            scope: service_scope,
+            seal: self.seal,
+        };
         let mut bound: BTreeMap<String, Bound> = given.bind(&self.parameter_values(), problems);
         for definition in &custom.parameters {
-            if let Err(lack) = parameters::insert(scope, definition, bound.remove(&definition.name)) {
+            if let Err(lack) = parameters::insert(scope, definition, bound.remove(&definition.name))
+            {
                 let place = self.place().field("customRuntime");
-                let help = format!("runtime `{}` asks for it: give it under `parameterValues`", runtime.name);
+                let help = format!(
+                    "runtime `{}` asks for it: give it under `parameterValues`",
+                    runtime.name
+                );
                 problems.add(parameters::missing(definition, lack, &place, &help));
                 // Only the one problem: what uses the parameter is fine.
                 let _ = parameters::insert(scope, definition, Some(Bound::Unknown));
@@ -280,18 +373,26 @@ impl<'a> ServiceInChannel<'a> {
         }
     }
 
-    /// The values that the service gives its runtime here: those of the channel joined with the others by name.
+    /// The values that the service gives its runtime here: those of the channel joined with the
+    /// others by name.
     fn parameter_values(&self) -> Vec<(&'a ParameterValue, DocumentField)> {
         let list = |values: &'a [ParameterValue], place: DocumentField| {
             let place = place.field("customRuntime").field("parameterValues");
             values.iter().enumerate().map(move |(index, value)| (value, place.item(index)))
         };
-        let mut values: Vec<_> = self.service.custom_runtime.iter().flat_map(|own| list(&own.parameter_values, self.place())).collect();
+        let mut values: Vec<_> = self
+            .service
+            .custom_runtime
+            .iter()
+            .flat_map(|own| list(&own.parameter_values, self.place()))
+            .collect();
         if let Some((own, place)) = self.own()
             && let Some(custom) = &own.custom_runtime
         {
             let clears = custom.clear_on_per_release_channel_merge;
-            values.retain(|(value, _)| !clears && !custom.parameter_values.iter().any(|own| own.name == value.name));
+            values.retain(|(value, _)| {
+                !clears && !custom.parameter_values.iter().any(|own| own.name == value.name)
+            });
             values.extend(list(&custom.parameter_values, place));
         }
         values
@@ -311,7 +412,8 @@ impl<'a> ServiceInChannel<'a> {
     }
 }
 
-/// A service on a `fake` runtime: an apply that succeeds, or fails when the service is among the crashing programs.
+/// A service on a `fake` runtime: an apply that succeeds, or fails when the service is among the
+/// crashing programs.
 fn fake_commands(name: &str, place: JobPlace) -> Commands {
     let apply = Command::new(name, &[name]);
     Commands { place, fetch: None, apply, get_info: None }

@@ -1,8 +1,10 @@
-//! The Kubernetes Job files that a command may be given as: read, checked, values put into their strings after the YAML is read,
-//! so that no value can change their structure. Called by `commands`.
+//! The Kubernetes Job files that a command may be given as: read, checked, values put into their
+//! strings after the YAML is read, so that no value can change their structure. Called by
+//! `commands`.
 //!
-//! On a cluster the whole Job counts. Off one only the container does: what it runs, with which environment. What a command may
-//! depend on and this machine does not have is a problem; what only sizes, places or names things is left out.
+//! On a cluster the whole Job counts. Off one only the container does: what it runs, with which
+//! environment. What a command may depend on and this machine does not have is a problem; what only
+//! sizes, places or names things is left out.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,8 +20,8 @@ use super::configs::Configs;
 use super::problem::{ConfigProblem, DocumentField, Problems};
 use super::template::{self, Rendered, TemplateScope};
 use super::{
-    AUTHORITIES, AUTHORITIES_DIRECTORY, ClusterPlace, Command, EnvValue, EnvVar, RunTarget as JobPlace, WRAPPER_CONTAINER,
-    WRAPPER_DIRECTORY,
+    AUTHORITIES, AUTHORITIES_DIRECTORY, ClusterPlace, Command, EnvValue, EnvVar,
+    RunTarget as JobPlace, WRAPPER_CONTAINER, WRAPPER_DIRECTORY,
 };
 
 mod tree;
@@ -30,21 +32,36 @@ use tree::{at, items, only_job, scalar};
 const RESERVED: [(&str, &str, &str); 4] = [
     ("completions", "1", "the Job is one run of one command"),
     ("parallelism", "1", "the Job is one run of one command"),
-    ("podReplacementPolicy", "Failed", "the cluster would start a second Pod beside one that has yet to end"),
-    ("managedBy", "kubernetes.io/job-controller", "what else runs Jobs may run the command twice, or never"),
+    (
+        "podReplacementPolicy",
+        "Failed",
+        "the cluster would start a second Pod beside one that has yet to end",
+    ),
+    (
+        "managedBy",
+        "kubernetes.io/job-controller",
+        "what else runs Jobs may run the command twice, or never",
+    ),
 ];
 
-/// Longest `activeDeadlineSeconds`: the cluster counts it in nanoseconds of 63 bits, and what overflows is over at once (seen with
-/// Kubernetes 1.34).
+/// Longest `activeDeadlineSeconds`: the cluster counts it in nanoseconds of 63 bits, and what
+/// overflows is over at once (seen with Kubernetes 1.34).
 pub const JOB_DEADLINE_LIMIT_S: i64 = i64::MAX / 1_000_000_000;
 
-/// Longest `terminationGracePeriodSeconds`, as for other times of a Pod: a kubelet adds to it before it counts in nanoseconds, and
-/// what overflows is killed at once (seen with Kubernetes 1.34 and 9223372036, which would fit by itself).
+/// Longest `terminationGracePeriodSeconds`, as for other times of a Pod: a kubelet adds to it
+/// before it counts in nanoseconds, and what overflows is killed at once (seen with Kubernetes 1.34
+/// and 9223372036, which would fit by itself).
 const GRACE_LIMIT_S: i64 = i32::MAX as i64;
 
-/// Times that overflow in the cluster: where each stands, how long it may be in seconds, what a longer one would do, and what to do.
+/// Times that overflow in the cluster: where each stands, how long it may be in seconds, what a
+/// longer one would do, and what to do.
 const TOO_LONG: [(&str, i64, &str, &str); 2] = [
-    ("/spec/activeDeadlineSeconds", JOB_DEADLINE_LIMIT_S, "end the Job at once", "take it out, or give `timeout`"),
+    (
+        "/spec/activeDeadlineSeconds",
+        JOB_DEADLINE_LIMIT_S,
+        "end the Job at once",
+        "take it out, or give `timeout`",
+    ),
     (
         "/spec/template/spec/terminationGracePeriodSeconds",
         GRACE_LIMIT_S,
@@ -110,11 +127,13 @@ pub(super) fn read(
 const POD: &str = "/spec/template/spec";
 
 /// Names the container that people mean when they name none. Source: kubectl.
-const DEFAULT_CONTAINER: &str = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1default-container";
+const DEFAULT_CONTAINER: &str =
+    "/spec/template/metadata/annotations/kubectl.kubernetes.io~1default-container";
 
 impl JobFile {
-    /// The command of its container, with the values put in; on a cluster the whole Job. All of the file's strings are checked.
-    /// `names_secrets`: the config says which variables are secret, whoever sets them.
+    /// The command of its container, with the values put in; on a cluster the whole Job. All of the
+    /// file's strings are checked. `names_secrets`: the config says which variables are secret,
+    /// whoever sets them.
     pub(super) fn command(
         &self,
         kind: JobKind,
@@ -134,7 +153,12 @@ impl JobFile {
             ([container], _) => container,
             ([_, ..], Some(_)) => self.main_container(containers, problems)?,
             _ => {
-                self.tell(&self.tree, format!("the Job has {} containers; one is run", containers.len()), None, problems);
+                self.tell(
+                    &self.tree,
+                    format!("the Job has {} containers; one is run", containers.len()),
+                    None,
+                    problems,
+                );
                 return None;
             }
         };
@@ -156,15 +180,21 @@ impl JobFile {
         }
         let mut env = Vec::new();
         for variable in items(container, "/env") {
-            let (Some(key), Some(value)) = (scalar(variable, "/name"), at(variable, "/value")) else { continue };
+            let (Some(key), Some(value)) = (scalar(variable, "/name"), at(variable, "/value"))
+            else {
+                continue;
+            };
             let value = self.env_value(value, scope, problems);
-            // On a cluster the rest stays in the Job: texts may refer to each other there, as in `$(OTHER)`.
+            // On a cluster the rest stays in the Job: texts may refer to each other there, as in
+            // `$(OTHER)`.
             if cluster.is_none() || !matches!(value, EnvValue::Plain(_)) {
                 env.push(EnvVar { key: key.to_owned(), value });
             }
         }
-        let working_directory = at(container, "/workingDir").map(|node| self.text(node, scope, problems));
-        let job = cluster.map(|_| Box::new(self.object(&self.tree, Some(container), scope, problems)));
+        let working_directory =
+            at(container, "/workingDir").map(|node| self.text(node, scope, problems));
+        let job =
+            cluster.map(|_| Box::new(self.object(&self.tree, Some(container), scope, problems)));
         (problems.count() == before).then(|| Command {
             name: scalar(container, "/name").map_or_else(|| kind.to_string(), str::to_owned),
             argv,
@@ -176,14 +206,22 @@ impl JobFile {
         })
     }
 
-    /// Of several containers the one that is the command: that which kubectl would take, else the first.
-    fn main_container<'a>(&self, containers: &'a [YamlNode], problems: &mut Problems) -> Option<&'a YamlNode> {
+    /// Of several containers the one that is the command: that which kubectl would take, else the
+    /// first.
+    fn main_container<'a>(
+        &self,
+        containers: &'a [YamlNode],
+        problems: &mut Problems,
+    ) -> Option<&'a YamlNode> {
         let Some(name) = scalar(&self.tree, DEFAULT_CONTAINER) else { return containers.first() };
         let found = containers.iter().find(|container| scalar(container, "/name") == Some(name));
         if found.is_none() {
             self.tell(
                 &self.tree,
-                format!("there is no container `{name}`, which `kubectl.kubernetes.io/default-container` names"),
+                format!(
+                    "there is no container `{name}`, which \
+                     `kubectl.kubernetes.io/default-container` names"
+                ),
                 None,
                 problems,
             );
@@ -197,7 +235,12 @@ impl JobFile {
             if let Some(node) = at(&self.tree, &format!("/spec/{field}"))
                 && !matches!(&node.kind, NodeKind::Scalar { text, .. } if text == only)
             {
-                self.tell(node, format!("`{field}` is not {only}: {why}"), Some("take it out"), problems);
+                self.tell(
+                    node,
+                    format!("`{field}` is not {only}: {why}"),
+                    Some("take it out"),
+                    problems,
+                );
             }
         }
         for (field, limit_s, would, help) in TOO_LONG {
@@ -206,30 +249,51 @@ impl JobFile {
                 && text.parse::<i128>().is_ok_and(|seconds| seconds > i128::from(limit_s))
             {
                 let name = field.rsplit('/').next().unwrap_or_default();
-                let what = format!("`{name}` is {text}: Kubernetes counts no more than {limit_s}, and would {would}");
+                let what = format!(
+                    "`{name}` is {text}: Kubernetes counts no more than {limit_s}, and would \
+                     {would}"
+                );
                 self.tell(node, what, Some(help), problems);
             }
         }
         if let Some(node) = at(&self.tree, "/metadata/namespace")
             && !matches!(&node.kind, NodeKind::Scalar { text, .. } if *text == place.namespace)
         {
-            let help = "take it out, or name the namespace in `containerOrchestration.k8s.namespace`";
-            self.tell(node, format!("the Job runs in namespace `{}`", place.namespace), Some(help), problems);
+            let help =
+                "take it out, or name the namespace in `containerOrchestration.k8s.namespace`";
+            self.tell(
+                node,
+                format!("the Job runs in namespace `{}`", place.namespace),
+                Some(help),
+                problems,
+            );
         }
-        let containers = || CONTAINERS.iter().flat_map(|list| items(&self.tree, &format!("{POD}/{list}")));
-        for taken in containers().filter(|other| scalar(other, "/name") == Some(WRAPPER_CONTAINER)) {
+        let containers =
+            || CONTAINERS.iter().flat_map(|list| items(&self.tree, &format!("{POD}/{list}")));
+        for taken in containers().filter(|other| scalar(other, "/name") == Some(WRAPPER_CONTAINER))
+        {
             self.tell(taken, name_is_taken(), Some("call it something else"), problems);
         }
         let volumes = items(&self.tree, &format!("{POD}/volumes"));
-        for (volume, name) in volumes.iter().filter_map(|volume| Some((volume, scalar(volume, "/name")?))) {
+        for (volume, name) in
+            volumes.iter().filter_map(|volume| Some((volume, scalar(volume, "/name")?)))
+        {
             if [WRAPPER_CONTAINER, AUTHORITIES].contains(&name) {
-                self.tell(volume, format!("a volume is called `{name}`, as one of pvn's own"), Some("call it something else"), problems);
+                self.tell(
+                    volume,
+                    format!("a volume is called `{name}`, as one of pvn's own"),
+                    Some("call it something else"),
+                    problems,
+                );
             }
         }
         for mount in items(container, "/volumeMounts") {
             let Some(path) = scalar(mount, "/mountPath") else { continue };
-            // By its parts: `//pvn/` is the same place, and nothing can be mounted within ours, which nobody may write to.
-            let ours = [WRAPPER_DIRECTORY, AUTHORITIES_DIRECTORY].into_iter().find(|ours| Path::new(path).starts_with(ours));
+            // By its parts: `//pvn/` is the same place, and nothing can be mounted within ours,
+            // which nobody may write to.
+            let ours = [WRAPPER_DIRECTORY, AUTHORITIES_DIRECTORY]
+                .into_iter()
+                .find(|ours| Path::new(path).starts_with(ours));
             if let Some(ours) = ours {
                 self.tell(
                     mount,
@@ -242,57 +306,98 @@ impl JobFile {
         self.check_once(containers(), "/name", "container is called", problems);
         self.check_once(volumes.iter(), "/name", "volume is called", problems);
         for container in containers() {
-            self.check_once(items(container, "/env").iter(), "/name", "variable is called", problems);
-            self.check_once(items(container, "/volumeMounts").iter(), "/mountPath", "volume is mounted at", problems);
+            self.check_once(
+                items(container, "/env").iter(),
+                "/name",
+                "variable is called",
+                problems,
+            );
+            self.check_once(
+                items(container, "/volumeMounts").iter(),
+                "/mountPath",
+                "volume is mounted at",
+                problems,
+            );
         }
         if scalar(container, "/name").is_none() {
             self.tell(container, "the container has no `name`".to_owned(), None, problems);
         }
     }
 
-    /// No two have one name, or one place: an API server takes no such Job by server-side apply, and blames itself for it (500, seen with
-    /// Kubernetes 1.34).
-    fn check_once<'a>(&self, named: impl Iterator<Item = &'a YamlNode>, by: &str, what: &str, problems: &mut Problems) {
+    /// No two have one name, or one place: an API server takes no such Job by server-side apply,
+    /// and blames itself for it (500, seen with Kubernetes 1.34).
+    fn check_once<'a>(
+        &self,
+        named: impl Iterator<Item = &'a YamlNode>,
+        by: &str,
+        what: &str,
+        problems: &mut Problems,
+    ) {
         let mut seen = BTreeSet::new();
         for (node, name) in named.filter_map(|node| Some((node, scalar(node, by)?))) {
             if !seen.insert(name) {
-                self.tell(node, format!("a {what} `{name}`, as one before it"), Some("take one of them out"), problems);
+                self.tell(
+                    node,
+                    format!("a {what} `{name}`, as one before it"),
+                    Some("take one of them out"),
+                    problems,
+                );
             }
         }
     }
 
-    /// A Secret of which every key becomes a variable: pvn may not read which those are, and what it does not know nobody masks.
+    /// A Secret of which every key becomes a variable: pvn may not read which those are, and what
+    /// it does not know nobody masks.
     fn check_secrets(&self, container: &YamlNode, problems: &mut Problems) {
-        if items(container, "/env").iter().any(|variable| scalar(variable, "/name") == Some(SECRET_KEYS_VARIABLE)) {
+        if items(container, "/env")
+            .iter()
+            .any(|variable| scalar(variable, "/name") == Some(SECRET_KEYS_VARIABLE))
+        {
             return;
         }
-        for secret in items(container, "/envFrom").iter().filter_map(|source| at(source, "/secretRef")) {
+        for secret in
+            items(container, "/envFrom").iter().filter_map(|source| at(source, "/secretRef"))
+        {
             let name = scalar(secret, "/name").unwrap_or_default();
             let what = format!(
-                "nobody here knows which variables `envFrom` takes from the Secret `{name}`, so they cannot be masked in what the command prints"
+                "nobody here knows which variables `envFrom` takes from the Secret `{name}`, so \
+                 they cannot be masked in what the command prints"
             );
-            let help = "name those that are secret in `PVN_SECRET_KEYS` in the container's `env`, with commas between, or take each by \
-                        `valueFrom.secretKeyRef`";
+            let help = "name those that are secret in `PVN_SECRET_KEYS` in the container's `env`, \
+                        with commas between, or take each by `valueFrom.secretKeyRef`";
             self.tell(secret, what, Some(help), problems);
         }
     }
 
-    /// A part of the file as JSON, with the values put into its strings. Of the main container's variables the secret ones are
-    /// left out: nothing secret stands in a Job.
-    fn object(&self, node: &YamlNode, main: Option<&YamlNode>, scope: &TemplateScope, problems: &mut Problems) -> Value {
+    /// A part of the file as JSON, with the values put into its strings. Of the main container's
+    /// variables the secret ones are left out: nothing secret stands in a Job.
+    fn object(
+        &self,
+        node: &YamlNode,
+        main: Option<&YamlNode>,
+        scope: &TemplateScope,
+        problems: &mut Problems,
+    ) -> Value {
         match &node.kind {
-            NodeKind::Scalar { text, .. } if text.contains("{{") => self.text(node, scope, problems).into(),
+            NodeKind::Scalar { text, .. } if text.contains("{{") => {
+                self.text(node, scope, problems).into()
+            }
             NodeKind::Scalar { .. } => node.to_json(),
             // No deeper than `yaml::DEPTH_LIMIT`.
-            NodeKind::List(items) => items.iter().map(|item| self.object(item, main, scope, problems)).collect(),
+            NodeKind::List(items) => {
+                items.iter().map(|item| self.object(item, main, scope, problems)).collect()
+            }
             NodeKind::Mapping(entries) => {
                 let is_main = main.is_some_and(|main| std::ptr::eq(main, node));
                 let mut object = Map::new();
                 for entry in entries {
                     let value = match &entry.value.kind {
                         NodeKind::List(variables) if is_main && entry.key == "env" => {
-                            let open = variables.iter().filter(|variable| !self.is_secret(variable, scope));
-                            open.map(|variable| self.object(variable, main, scope, problems)).collect()
+                            let open = variables
+                                .iter()
+                                .filter(|variable| !self.is_secret(variable, scope));
+                            open.map(|variable| self.object(variable, main, scope, problems))
+                                .collect()
                         }
                         _ => self.object(&entry.value, main, scope, problems),
                     };
@@ -307,7 +412,12 @@ impl JobFile {
         let mut tell = |node: Option<&YamlNode>, what: &str| {
             if let Some(node) = node {
                 let help = "use files and variables of this machine";
-                self.tell(node, format!("not supported yet: {what} of a Job file on this machine"), Some(help), problems);
+                self.tell(
+                    node,
+                    format!("not supported yet: {what} of a Job file on this machine"),
+                    Some(help),
+                    problems,
+                );
             }
         };
         tell(items(&self.tree, &format!("{POD}/initContainers")).first(), "`initContainers`");
@@ -318,7 +428,8 @@ impl JobFile {
         }
     }
 
-    /// Every string of the file, so that a wrong name in a field that is not used here is told all the same.
+    /// Every string of the file, so that a wrong name in a field that is not used here is told all
+    /// the same.
     fn check_strings(&self, node: &YamlNode, scope: &TemplateScope, problems: &mut Problems) {
         match &node.kind {
             NodeKind::Scalar { text, .. } => {
@@ -327,8 +438,12 @@ impl JobFile {
                 }
             }
             // No deeper than `yaml::DEPTH_LIMIT`.
-            NodeKind::List(items) => items.iter().for_each(|item| self.check_strings(item, scope, problems)),
-            NodeKind::Mapping(entries) => entries.iter().for_each(|entry| self.check_strings(&entry.value, scope, problems)),
+            NodeKind::List(items) => {
+                items.iter().for_each(|item| self.check_strings(item, scope, problems))
+            }
+            NodeKind::Mapping(entries) => {
+                entries.iter().for_each(|entry| self.check_strings(&entry.value, scope, problems))
+            }
         }
     }
 
@@ -342,39 +457,79 @@ impl JobFile {
             // What is wrong `check_strings` has told.
             Ok(Rendered::Unknown) | Err(_) => String::new(),
             Ok(Rendered::Secret(_)) => {
-                let message = format!("`{}` is a secret, and anybody can read this text while the command runs", text.trim());
-                self.tell(node, message, Some("give it to the command in `env`, and let the command read it there"), problems);
+                let message = format!(
+                    "`{}` is a secret, and anybody can read this text while the command runs",
+                    text.trim()
+                );
+                self.tell(
+                    node,
+                    message,
+                    Some("give it to the command in `env`, and let the command read it there"),
+                    problems,
+                );
                 String::new()
             }
         }
     }
 
-    fn env_value(&self, node: &YamlNode, scope: &TemplateScope, problems: &mut Problems) -> EnvValue {
+    fn env_value(
+        &self,
+        node: &YamlNode,
+        scope: &TemplateScope,
+        problems: &mut Problems,
+    ) -> EnvValue {
         match &node.kind {
-            NodeKind::Scalar { text, .. } if let Ok(Rendered::Secret(secret)) = template::render(text, scope) => secret.into(),
+            NodeKind::Scalar { text, .. }
+                if let Ok(Rendered::Secret(secret)) = template::render(text, scope) =>
+            {
+                secret.into()
+            }
             _ => EnvValue::Plain(self.text(node, scope, problems)),
         }
     }
 
     /// Whether an entry of `env` has a secret for its value.
     fn is_secret(&self, variable: &YamlNode, scope: &TemplateScope) -> bool {
-        scalar(variable, "/value").is_some_and(|text| matches!(template::render(text, scope), Ok(Rendered::Secret(_))))
+        scalar(variable, "/value")
+            .is_some_and(|text| matches!(template::render(text, scope), Ok(Rendered::Secret(_))))
     }
 
-    fn tell_template(&self, node: &YamlNode, errors: Vec<template::TemplateError>, problems: &mut Problems) {
+    fn tell_template(
+        &self,
+        node: &YamlNode,
+        errors: Vec<template::TemplateError>,
+        problems: &mut Problems,
+    ) {
         for error in errors {
             let start = self.start + node.span.start;
-            let offset = self.text.get(start..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
+            let offset =
+                self.text.get(start..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
             self.tell_at(start + offset, error.message, Some(error.tag), error.help, problems);
         }
     }
 
     fn tell(&self, node: &YamlNode, message: String, help: Option<&str>, problems: &mut Problems) {
-        let needle = self.text.get(self.start + node.span.start..self.start + node.span.end).and_then(|text| text.lines().next());
-        self.tell_at(self.start + node.span.start, message, needle.map(str::to_owned), help.map(str::to_owned), problems);
+        let needle = self
+            .text
+            .get(self.start + node.span.start..self.start + node.span.end)
+            .and_then(|text| text.lines().next());
+        self.tell_at(
+            self.start + node.span.start,
+            message,
+            needle.map(str::to_owned),
+            help.map(str::to_owned),
+            problems,
+        );
     }
 
-    fn tell_at(&self, offset: usize, message: String, needle: Option<String>, help: Option<String>, problems: &mut Problems) {
+    fn tell_at(
+        &self,
+        offset: usize,
+        message: String,
+        needle: Option<String>,
+        help: Option<String>,
+        problems: &mut Problems,
+    ) {
         let line = yaml::line(&self.text, offset);
         let message = match &self.file {
             Some(file) => format!("{message} (`{file}`, line {line})"),

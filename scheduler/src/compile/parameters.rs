@@ -1,9 +1,12 @@
-//! Parameters: which values they take, and what templates see of them. Used twice: for the parameters of a service, filled by a
-//! release, and for those of a custom runtime, filled by the service.
+//! Parameters: which values they take, and what templates see of them. Used twice: for the
+//! parameters of a service, filled by a release, and for those of a custom runtime, filled by the
+//! service.
 
 use std::collections::BTreeMap;
 
-use config::{ImageRegistryInfo, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind};
+use config::{
+    ImageRegistryInfo, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind,
+};
 
 use super::nearest;
 use super::problem::{ConfigProblem, DocumentField, Problems};
@@ -34,20 +37,31 @@ pub(super) fn type_name(definition: &ParameterDefinition) -> &'static str {
 }
 
 /// What definitions ask for that is not acted on yet.
-pub(super) fn check_definitions(definitions: &[ParameterDefinition], place: &DocumentField, problems: &mut Problems) {
+pub(super) fn check_definitions(
+    definitions: &[ParameterDefinition],
+    place: &DocumentField,
+    problems: &mut Problems,
+) {
     for (index, definition) in definitions.iter().enumerate() {
         check_definition(definition, &place.item(index), problems);
     }
 }
 
-fn check_definition(definition: &ParameterDefinition, place: &DocumentField, problems: &mut Problems) {
+fn check_definition(
+    definition: &ParameterDefinition,
+    place: &DocumentField,
+    problems: &mut Problems,
+) {
     if let ParameterKind::DockerImage(image) = &definition.kind
         && let Some(info) = &image.image_registry_info
         && info.container_registry_id.is_some()
     {
-        let place = place.field("dockerImage").field("imageRegistryInfo").field("containerRegistryId");
+        let place =
+            place.field("dockerImage").field("imageRegistryInfo").field("containerRegistryId");
         problems.add(
-            place.problem("not supported yet: a registry by its id").help("write its host as `containerRegistry`, for example `ghcr.io`"),
+            place
+                .problem("not supported yet: a registry by its id")
+                .help("write its host as `containerRegistry`, for example `ghcr.io`"),
         );
     }
 }
@@ -58,10 +72,15 @@ pub(super) fn check_text(definition: &ParameterDefinition, text: &str) -> Result
         return Err("the value holds a NUL character, which no command can be given".to_owned());
     }
     match &definition.kind {
-        ParameterKind::Int(_) if text.parse::<i64>().is_err() => Err(format!("`{text}` is not a whole number of 64 bits")),
-        ParameterKind::DockerImage(_) if text.is_empty() => Err("an empty text is not a tag of an image".to_owned()),
+        ParameterKind::Int(_) if text.parse::<i64>().is_err() => {
+            Err(format!("`{text}` is not a whole number of 64 bits"))
+        }
+        ParameterKind::DockerImage(_) if text.is_empty() => {
+            Err("an empty text is not a tag of an image".to_owned())
+        }
         ParameterKind::DockerImage(_) if !is_tag(text) => Err(format!(
-            "`{text}` is not a tag of an image; write the tag alone, as in `v1.2`, or a digest as in `sha256:` and 64 hexadecimal digits"
+            "`{text}` is not a tag of an image; write the tag alone, as in `v1.2`, or a digest as \
+             in `sha256:` and 64 hexadecimal digits"
         )),
         _ => Ok(()),
     }
@@ -69,11 +88,14 @@ pub(super) fn check_text(definition: &ParameterDefinition, text: &str) -> Result
 
 fn is_tag(text: &str) -> bool {
     if let Some(digest) = text.strip_prefix("sha256:") {
-        return digest.len() == 64 && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        return digest.len() == 64
+            && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     }
     let first = text.bytes().next();
     first.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
 /// What the definition says when nobody gives a value: its default, else "" or 0.
@@ -100,11 +122,16 @@ pub(super) enum Lack {
     Content,
 }
 
-/// Puts a parameter into the scope: `Params.x`, and for an image `Params.x.Tag`. `value` is `None` when nobody gave one.
+/// Puts a parameter into the scope: `Params.x`, and for an image `Params.x.Tag`. `value` is `None`
+/// when nobody gave one.
 ///
 /// # Errors
 /// The parameter is required, and has neither value nor default, or an empty one.
-pub(super) fn insert(scope: &mut TemplateScope, definition: &ParameterDefinition, value: Option<Bound>) -> Result<(), Lack> {
+pub(super) fn insert(
+    scope: &mut TemplateScope,
+    definition: &ParameterDefinition,
+    value: Option<Bound>,
+) -> Result<(), Lack> {
     let name = format!("Params.{}", definition.name);
     let value = match value.or_else(|| default_value(definition).map(Bound::Text)) {
         Some(value) => value,
@@ -123,7 +150,9 @@ pub(super) fn insert(scope: &mut TemplateScope, definition: &ParameterDefinition
     };
     if let ParameterKind::DockerImage(image) = &definition.kind {
         let reference = match &value {
-            Value::Text(tag) => Value::Text(image_reference(image.image_registry_info.as_ref(), tag)),
+            Value::Text(tag) => {
+                Value::Text(image_reference(image.image_registry_info.as_ref(), tag))
+            }
             other => other.clone(),
         };
         scope.insert(format!("{name}.Tag"), value);
@@ -134,15 +163,21 @@ pub(super) fn insert(scope: &mut TemplateScope, definition: &ParameterDefinition
     Ok(())
 }
 
-/// The full reference of an image: `registry/repository:tag`, or `…@sha256:…`. No tag: no reference. No repository: the tag alone.
+/// The full reference of an image: `registry/repository:tag`, or `…@sha256:…`. No tag: no
+/// reference. No repository: the tag alone.
 pub(super) fn image_reference(info: Option<&ImageRegistryInfo>, tag: &str) -> String {
     let Some(info) = info.filter(|_| !tag.is_empty()) else { return tag.to_owned() };
-    let registry = info.container_registry.as_deref().map(|registry| format!("{}/", registry.trim_end_matches('/'))).unwrap_or_default();
+    let registry = info
+        .container_registry
+        .as_deref()
+        .map(|registry| format!("{}/", registry.trim_end_matches('/')))
+        .unwrap_or_default();
     let separator = if tag.starts_with("sha256:") { '@' } else { ':' };
     format!("{registry}{}{separator}{tag}", info.image_repository)
 }
 
-/// Puts something in the scope under every name that the definitions give, for checking names before there are values.
+/// Puts something in the scope under every name that the definitions give, for checking names
+/// before there are values.
 pub(super) fn insert_unknown(scope: &mut TemplateScope, definitions: &[ParameterDefinition]) {
     for definition in definitions {
         let value = match &definition.kind {
@@ -154,7 +189,8 @@ pub(super) fn insert_unknown(scope: &mut TemplateScope, definitions: &[Parameter
     }
 }
 
-/// Whether a secret that was given in clear is empty. What stands in for one while configs are checked is not even sealed.
+/// Whether a secret that was given in clear is empty. What stands in for one while configs are
+/// checked is not even sealed.
 fn is_empty_secret(secret: &SecretValue, seal: &dyn Seal) -> bool {
     matches!(secret, SecretValue::Sealed(sealed) if !sealed.is_empty() && *sealed == seal.seal(""))
 }
@@ -163,17 +199,29 @@ fn is_empty_secret(secret: &SecretValue, seal: &dyn Seal) -> bool {
 ///
 /// # Errors
 /// What is wrong with it. That it is empty and must not be says [`insert`].
-pub(super) fn from_release(definition: &ParameterDefinition, given: &StoredValue, seal: &dyn Seal) -> Result<Bound, String> {
+pub(super) fn from_release(
+    definition: &ParameterDefinition,
+    given: &StoredValue,
+    seal: &dyn Seal,
+) -> Result<Bound, String> {
     match (&definition.kind, given) {
-        (ParameterKind::Secret(_), StoredValue::Secret(secret)) if definition.required && is_empty_secret(secret, seal) => {
+        (ParameterKind::Secret(_), StoredValue::Secret(secret))
+            if definition.required && is_empty_secret(secret, seal) =>
+        {
             Ok(Bound::Text(String::new()))
         }
-        (ParameterKind::Secret(_), StoredValue::Secret(secret)) => Ok(Bound::Secret(secret.clone())),
-        (_, StoredValue::Text(text)) if definition.required && text.is_empty() => Ok(Bound::Text(String::new())),
+        (ParameterKind::Secret(_), StoredValue::Secret(secret)) => {
+            Ok(Bound::Secret(secret.clone()))
+        }
+        (_, StoredValue::Text(text)) if definition.required && text.is_empty() => {
+            Ok(Bound::Text(String::new()))
+        }
         (_, StoredValue::Text(text)) if !matches!(definition.kind, ParameterKind::Secret(_)) => {
             check_text(definition, text).map(|()| Bound::Text(text.clone()))
         }
-        _ => Err("its type in the config has changed between secret and not secret since the value was given".to_owned()),
+        _ => Err("its type in the config has changed between secret and not secret since the \
+                  value was given"
+            .to_owned()),
     }
 }
 
@@ -191,22 +239,35 @@ pub(super) struct RuntimeValues<'a> {
 
 impl RuntimeValues<'_> {
     /// Checks and renders the values; what is wrong goes into `problems`.
-    pub(super) fn bind(&self, values: &[(&ParameterValue, DocumentField)], problems: &mut Problems) -> BTreeMap<String, Bound> {
+    pub(super) fn bind(
+        &self,
+        values: &[(&ParameterValue, DocumentField)],
+        problems: &mut Problems,
+    ) -> BTreeMap<String, Bound> {
         let mut bound = BTreeMap::new();
         for (value, place) in values {
-            let Some(definition) = self.definitions.iter().find(|definition| definition.name == value.name) else {
+            let Some(definition) =
+                self.definitions.iter().find(|definition| definition.name == value.name)
+            else {
                 let names = self.definitions.iter().map(|definition| definition.name.as_str());
                 problems.add(
                     place
                         .field("name")
-                        .problem(format!("runtime `{}` has no parameter `{}`", self.runtime, value.name))
+                        .problem(format!(
+                            "runtime `{}` has no parameter `{}`",
+                            self.runtime, value.name
+                        ))
                         .help(nearest::help(&value.name, "parameters", names)),
                 );
                 continue;
             };
             // Even a wrong value is a value: "missing" besides would be one problem told twice.
             let one = match self.one(definition, value, place, problems).unwrap_or(Bound::Unknown) {
-                Bound::Secret(secret) if definition.required && is_empty_secret(&secret, self.seal) => Bound::Text(String::new()),
+                Bound::Secret(secret)
+                    if definition.required && is_empty_secret(&secret, self.seal) =>
+                {
+                    Bound::Text(String::new())
+                }
                 one => one,
             };
             bound.insert(value.name.clone(), one);
@@ -224,54 +285,87 @@ impl RuntimeValues<'_> {
         let mismatch = |problems: &mut Problems, given: &str| {
             let wanted = type_name(definition);
             let field = if wanted == "dockerImage" { "dockerImageTag" } else { wanted };
-            let problem =
-                place.problem(format!("parameter `{}` of runtime `{}` is of type {wanted}, not {given}", value.name, self.runtime));
+            let problem = place.problem(format!(
+                "parameter `{}` of runtime `{}` is of type {wanted}, not {given}",
+                value.name, self.runtime
+            ));
             problems.add(problem.help(format!("give it as `{field}`")));
             None
         };
         let wants_secret = matches!(definition.kind, ParameterKind::Secret(_));
         let is_image = matches!(definition.kind, ParameterKind::DockerImage(_));
         let (text, field, inner) = match (&value.kind, &definition.kind) {
-            (ParameterValueKind::Secret(secret), ParameterKind::Secret(_)) => return self.secret(definition, secret, place, problems),
+            (ParameterValueKind::Secret(secret), ParameterKind::Secret(_)) => {
+                return self.secret(definition, secret, place, problems);
+            }
             (ParameterValueKind::Secret(_), _) => return mismatch(problems, "secret"),
             (ParameterValueKind::Int(value), ParameterKind::Int(_) | ParameterKind::String(_)) => {
                 return Some(Bound::Text(value.to_string()));
             }
             (ParameterValueKind::Int(_), _) => return mismatch(problems, "int"),
             (ParameterValueKind::String(text), _) => (text.as_str(), "string", None),
-            (ParameterValueKind::DockerImageTag(text), ParameterKind::DockerImage(_)) => (text.as_str(), "dockerImageTag", None),
-            (ParameterValueKind::DockerImageTag(_), _) => return mismatch(problems, "dockerImageTag"),
-            (ParameterValueKind::Commit(text), ParameterKind::Commit(_)) => (text.as_str(), "commit", None),
+            (ParameterValueKind::DockerImageTag(text), ParameterKind::DockerImage(_)) => {
+                (text.as_str(), "dockerImageTag", None)
+            }
+            (ParameterValueKind::DockerImageTag(_), _) => {
+                return mismatch(problems, "dockerImageTag");
+            }
+            (ParameterValueKind::Commit(text), ParameterKind::Commit(_)) => {
+                (text.as_str(), "commit", None)
+            }
             (ParameterValueKind::Commit(_), _) => return mismatch(problems, "commit"),
-            (ParameterValueKind::Blob(blob), ParameterKind::Blob(_)) => (blob.inlined.as_str(), "blob", Some("inlined")),
+            (ParameterValueKind::Blob(blob), ParameterKind::Blob(_)) => {
+                (blob.inlined.as_str(), "blob", Some("inlined"))
+            }
             (ParameterValueKind::Blob(_), _) => return mismatch(problems, "blob"),
         };
         let place = inner.iter().fold(place.field(field), |place, field| place.field(field));
         match template::render(text, self.scope) {
             Ok(Rendered::Secret(secret)) if wants_secret => Some(Bound::Secret(secret)),
             Ok(Rendered::Secret(_)) => {
-                let problem = place.problem(format!("a secret is given to parameter `{}`, which is none", value.name));
-                problems.add(problem.help(format!("declare it in runtime `{}` as `secret: {{}}`", self.runtime)));
+                let problem = place.problem(format!(
+                    "a secret is given to parameter `{}`, which is none",
+                    value.name
+                ));
+                problems.add(
+                    problem.help(format!(
+                        "declare it in runtime `{}` as `secret: {{}}`",
+                        self.runtime
+                    )),
+                );
                 None
             }
             // An empty text stands for a secret parameter of the service that nobody filled.
             Ok(Rendered::Text(text)) if wants_secret && !text.is_empty() => {
                 problems.add(
                     place
-                        .problem(format!("parameter `{}` is a secret, and its value stands here in clear", value.name))
+                        .problem(format!(
+                            "parameter `{}` is a secret, and its value stands here in clear",
+                            value.name
+                        ))
                         .hide()
-                        .help("give it as `secret: {secretRef: {key: …}}`, or as `secret: {rawSecret: …}`"),
+                        .help(
+                            "give it as `secret: {secretRef: {key: …}}`, or as `secret: \
+                             {rawSecret: …}`",
+                        ),
                 );
                 None
             }
-            // An image of the service, too, that nobody has to give; or the runtime has to have it, which is said of it then.
-            Ok(Rendered::Text(empty)) if empty.is_empty() && (definition.required || is_image && self.scope.is_unfilled(text)) => {
+            // An image of the service, too, that nobody has to give; or the runtime has to have it,
+            // which is said of it then.
+            Ok(Rendered::Text(empty))
+                if empty.is_empty()
+                    && (definition.required || is_image && self.scope.is_unfilled(text)) =>
+            {
                 Some(Bound::Text(empty))
             }
             Ok(Rendered::Text(text)) => match check_text(definition, &text) {
                 Ok(()) => Some(Bound::Text(text)),
                 Err(why) => {
-                    let problem = place.problem(format!("parameter `{}` of runtime `{}`: {why}", value.name, self.runtime));
+                    let problem = place.problem(format!(
+                        "parameter `{}` of runtime `{}`: {why}",
+                        value.name, self.runtime
+                    ));
                     problems.add(if text.is_empty() { problem.help(EMPTY_HELP) } else { problem });
                     None
                 }
@@ -294,16 +388,21 @@ impl RuntimeValues<'_> {
         let raw = match secret {
             config::SecretValue::SecretRef(reference) => {
                 let version = reference.version.map_or(0, u64::from);
-                return Some(Bound::Secret(SecretValue::Stored { key: reference.key.clone(), version }));
+                return Some(Bound::Secret(SecretValue::Stored {
+                    key: reference.key.clone(),
+                    version,
+                }));
             }
             config::SecretValue::RawSecret(raw) => raw,
         };
         let place = place.field("secret").field("rawSecret");
         match template::render(raw, self.scope) {
-            Ok(Rendered::Text(empty)) if empty.is_empty() && definition.required => Some(Bound::Text(empty)),
-            Ok(Rendered::Text(clear)) => {
-                Some(Bound::Secret(SecretValue::Sealed(super::commands::sealed(&clear, self.seal, &place, problems))))
+            Ok(Rendered::Text(empty)) if empty.is_empty() && definition.required => {
+                Some(Bound::Text(empty))
             }
+            Ok(Rendered::Text(clear)) => Some(Bound::Secret(SecretValue::Sealed(
+                super::commands::sealed(&clear, self.seal, &place, problems),
+            ))),
             Ok(Rendered::Secret(secret)) => Some(Bound::Secret(secret)),
             Ok(Rendered::Unknown) => Some(Bound::Secret(SecretValue::Sealed(String::new()))),
             Err(errors) => {
@@ -315,16 +414,28 @@ impl RuntimeValues<'_> {
 }
 
 /// What to do where an empty value is refused.
-pub(super) const EMPTY_HELP: &str = "give it a value, or leave it out (where it comes from a variable, as in CI: is the variable set?)";
+pub(super) const EMPTY_HELP: &str = "give it a value, or leave it out (where it comes from a \
+                                     variable, as in CI: is the variable set?)";
 
 /// Says what a required parameter lacks. `way` is how it is given.
-pub(super) fn missing(definition: &ParameterDefinition, lack: Lack, place: &DocumentField, way: &str) -> ConfigProblem {
-    let description = definition.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
+pub(super) fn missing(
+    definition: &ParameterDefinition,
+    lack: Lack,
+    place: &DocumentField,
+    way: &str,
+) -> ConfigProblem {
+    let description =
+        definition.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
     let name = &definition.name;
     match lack {
-        Lack::Value => place.problem(format!("parameter `{name}`{description} is required and has no value")).help(way),
-        Lack::Content => place.problem(format!("parameter `{name}`{description} is required and its value is empty")).help(format!(
-            "{way} (where it comes from a variable, as in CI: is the variable set?); where an empty value is meant, leave `required` out"
-        )),
+        Lack::Value => place
+            .problem(format!("parameter `{name}`{description} is required and has no value"))
+            .help(way),
+        Lack::Content => place
+            .problem(format!("parameter `{name}`{description} is required and its value is empty"))
+            .help(format!(
+                "{way} (where it comes from a variable, as in CI: is the variable set?); where an \
+                 empty value is meant, leave `required` out"
+            )),
     }
 }

@@ -1,10 +1,12 @@
-//! The times, limits and retries of a custom runtime, with every default of the config's reference filled in. Called by
-//! `instance`.
+//! The times, limits and retries of a custom runtime, with every default of the config's reference
+//! filled in. Called by `instance`.
 
 use std::time::Duration;
 
 use config;
-use engine::desired::{ApplyPolicy, Cadence, FetchAnswer, InfoPolicy, PollPolicy, RetryPolicy, Window};
+use engine::desired::{
+    ApplyPolicy, Cadence, FetchAnswer, InfoPolicy, PollPolicy, RetryPolicy, Window,
+};
 use schema::schedule::{self, CronText, Timezone};
 
 /// `pollInterval` of fetch.
@@ -33,7 +35,13 @@ pub(super) fn grace(custom: Option<&config::CustomRuntime>) -> Duration {
 
 /// How to apply on a `fake` runtime.
 pub(super) fn apply_of_fake() -> ApplyPolicy {
-    ApplyPolicy { retryable_exit_codes: Vec::new(), retry: retry(None, APPLY_RETRY), window: None, timeout: None, stop_grace: None }
+    ApplyPolicy {
+        retryable_exit_codes: Vec::new(),
+        retry: retry(None, APPLY_RETRY),
+        window: None,
+        timeout: None,
+        stop_grace: None,
+    }
 }
 
 /// How to poll.
@@ -58,7 +66,10 @@ pub(super) fn apply(apply: &config::ApplyCommand) -> ApplyPolicy {
     retryable_exit_codes.sort_unstable();
     retryable_exit_codes.dedup();
     let window = apply.window.as_ref();
-    let window = window.map(|window| Window { opens: window.schedule.in_zone(window.timezone), duration: window.duration.into() });
+    let window = window.map(|window| Window {
+        opens: window.schedule.in_zone(window.timezone),
+        duration: window.duration.into(),
+    });
     ApplyPolicy {
         retryable_exit_codes,
         retry: retry(apply.retry_policy.as_ref(), APPLY_RETRY),
@@ -79,7 +90,11 @@ pub(super) fn get_info(info: &config::GetInfoCommand) -> InfoPolicy {
     }
 }
 
-fn cadence(cron: Option<&CronText>, zone: Option<Timezone>, (poll, steady): (Duration, Duration)) -> Cadence {
+fn cadence(
+    cron: Option<&CronText>,
+    zone: Option<Timezone>,
+    (poll, steady): (Duration, Duration),
+) -> Cadence {
     cron.map_or(Cadence::Interval { poll, steady }, |cron| Cadence::Cron(cron.in_zone(zone)))
 }
 
@@ -91,6 +106,9 @@ fn retry(policy: Option<&config::RetryPolicy>, (base, max): (Duration, Duration)
         // Only a short `maxInterval` is given: it holds from the first wait on.
         None => base.min(span(given_max, base)),
     };
-    let max_attempts = policy.and_then(|policy| policy.max_attempts).and_then(|attempts| u32::try_from(attempts).ok()).filter(|&n| n > 0);
+    let max_attempts = policy
+        .and_then(|policy| policy.max_attempts)
+        .and_then(|attempts| u32::try_from(attempts).ok())
+        .filter(|&n| n > 0);
     RetryPolicy { base, max: span(given_max, max).max(base), max_attempts }
 }

@@ -1,5 +1,5 @@
-//! What is wrong, and where: collected while documents are compiled, so that all of it is told at once. `configs` turns
-//! problems into diagnostics with the lines of the document.
+//! What is wrong, and where: collected while documents are compiled, so that all of it is told at
+//! once. `configs` turns problems into diagnostics with the lines of the document.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -68,7 +68,14 @@ impl DocumentField {
 
     /// A problem here.
     pub(super) fn problem(&self, message: impl Into<String>) -> ConfigProblem {
-        ConfigProblem { place: self.clone(), offset: 0, needle: None, hidden: false, message: message.into(), help: None }
+        ConfigProblem {
+            place: self.clone(),
+            offset: 0,
+            needle: None,
+            hidden: false,
+            message: message.into(),
+            help: None,
+        }
     }
 }
 
@@ -121,8 +128,8 @@ struct ProblemSubject {
 }
 
 impl Problems {
-    /// Adds a problem, unless the same one was found at the same place: what is wrong with a runtime is wrong for each of its
-    /// services.
+    /// Adds a problem, unless the same one was found at the same place: what is wrong with a
+    /// runtime is wrong for each of its services.
     pub(super) fn add(&mut self, mut problem: ConfigProblem) {
         if !self.told.insert((problem.place.clone(), problem.message.clone())) {
             return;
@@ -135,7 +142,8 @@ impl Problems {
         self.found.push(problem);
     }
 
-    /// Says what the following problems are found for: `words` are added where they lie in another document.
+    /// Says what the following problems are found for: `words` are added where they lie in another
+    /// document.
     pub(super) fn set_subject(&mut self, document: DocumentKey, words: String) {
         self.subject = Some(ProblemSubject { document, words });
     }
@@ -149,7 +157,12 @@ impl Problems {
     pub(super) fn add_template(&mut self, place: &DocumentField, errors: Vec<TemplateError>) {
         for error in errors {
             let error = if place.path.ends_with(".rawSecret") { error.in_secret() } else { error };
-            self.add(ConfigProblem { offset: error.at, needle: Some(error.tag), help: error.help, ..place.problem(error.message) });
+            self.add(ConfigProblem {
+                offset: error.at,
+                needle: Some(error.tag),
+                help: error.help,
+                ..place.problem(error.message)
+            });
         }
     }
 
@@ -157,7 +170,9 @@ impl Problems {
     pub(super) fn are_of(&mut self, what: &str, way: &str) {
         for problem in &mut self.found {
             problem.message = format!("{} ({what})", problem.message);
-            problem.help = Some(problem.help.take().map_or_else(|| way.to_owned(), |help| format!("{help}; {way}")));
+            problem.help = Some(
+                problem.help.take().map_or_else(|| way.to_owned(), |help| format!("{help}; {way}")),
+            );
         }
     }
 

@@ -1,5 +1,6 @@
-//! Putting values into templates. What a template says is read by `config::template`; here are the names that exist at a place,
-//! their values, and the text that comes of it. Called by `check` (names only) and by everything that renders.
+//! Putting values into templates. What a template says is read by `config::template`; here are the
+//! names that exist at a place, their values, and the text that comes of it. Called by `check`
+//! (names only) and by everything that renders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,8 @@ use super::value::SecretValue;
 
 pub(super) use config::template::TemplateError;
 
-/// Longest text that rendering may make: 8 MiB, as long as a config file may be. A value put in many times grows fast.
+/// Longest text that rendering may make: 8 MiB, as long as a config file may be. A value put in
+/// many times grows fast.
 pub(super) const RENDERED_LIMIT_BYTES: usize = 8 << 20;
 
 /// A value by which a name is replaced.
@@ -19,7 +21,8 @@ pub(super) enum Value {
     Text(String),
     /// Known at apply time only as "there will be one": the text stands in for it.
     Unknown,
-    /// A secret: it may stand alone as the value of an environment variable or of a secret parameter, nowhere else.
+    /// A secret: it may stand alone as the value of an environment variable or of a secret
+    /// parameter, nowhere else.
     Secret(SecretValue),
 }
 
@@ -74,15 +77,17 @@ impl TemplateScope {
     /// The value of a name.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         static UNKNOWN: Value = Value::Unknown;
-        self.values.get(name).or_else(|| self.open.iter().any(|prefix| name.starts_with(prefix)).then_some(&UNKNOWN))
+        self.values
+            .get(name)
+            .or_else(|| self.open.iter().any(|prefix| name.starts_with(prefix)).then_some(&UNKNOWN))
     }
 }
 
 /// Reads a text and puts the values in, once.
 ///
 /// # Errors
-/// Every malformed tag; else every name that the scope does not have, a secret with text around it, and a text over
-/// [`RENDERED_LIMIT_BYTES`].
+/// Every malformed tag; else every name that the scope does not have, a secret with text around it,
+/// and a text over [`RENDERED_LIMIT_BYTES`].
 pub(super) fn render(text: &str, scope: &TemplateScope) -> Result<Rendered, Vec<TemplateError>> {
     put_in(&Template::parse(text)?, scope)
 }
@@ -130,7 +135,10 @@ fn too_long(tag: &str, at: usize) -> TemplateError {
     TemplateError {
         at,
         tag: tag.to_owned(),
-        message: format!("the text is over {} MiB when its values are put in", RENDERED_LIMIT_BYTES >> 20),
+        message: format!(
+            "the text is over {} MiB when its values are put in",
+            RENDERED_LIMIT_BYTES >> 20
+        ),
         help: Some("pass large values as a file, not as text".to_owned()),
     }
 }
@@ -155,7 +163,10 @@ mod tests {
         ] {
             scope.insert_text(name, text);
         }
-        scope.insert("Params.token", Value::Secret(SecretValue::Stored { key: "token".to_owned(), version: 0 }));
+        scope.insert(
+            "Params.token",
+            Value::Secret(SecretValue::Stored { key: "token".to_owned(), version: 0 }),
+        );
         scope
     }
 
@@ -176,7 +187,11 @@ mod tests {
         check("a{{ .Params.x }}b{{.Params.x}}", "a1b1");
         check("{{.Params.my-param}}", "dashed");
         check("{{.Params.image}} {{ .Params.image.Tag }}", "registry/app:v1 v1");
-        check("{{.Constants.region}}/{{.Builtins.ReleaseChannel.Name}}/{{.Builtins.Runtime.Labels.env}}", "eu/staging/test");
+        check(
+            "{{.Constants.region}}/{{.Builtins.ReleaseChannel.Name}}/{{.Builtins.Runtime.Labels.\
+             env}}",
+            "eu/staging/test",
+        );
         check("ä{{.Params.x}}ö", "ä1ö");
     }
 
@@ -246,7 +261,11 @@ mod tests {
     #[test]
     fn a_secret_stands_alone_or_not_at_all() {
         assert!(matches!(render("{{.Params.token}}", &scope()), Ok(Rendered::Secret(_))));
-        check_error("Bearer {{.Params.token}}", 7, "`{{.Params.token}}` is a secret and stands in the middle of other text");
+        check_error(
+            "Bearer {{.Params.token}}",
+            7,
+            "`{{.Params.token}}` is a secret and stands in the middle of other text",
+        );
     }
 
     #[test]

@@ -52,10 +52,13 @@ pub(super) fn configs(text: &str) -> Configs {
 
 /// The documents of one file with these local files beside it.
 pub(super) fn configs_with(text: &str, attachments: &[(&str, &str)]) -> Configs {
-    let attachments = attachments.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let attachments =
+        attachments.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
     let file = ConfigFile { path: "test.pvn.yaml".to_owned(), text: text.to_owned(), attachments };
     let mut configs = Configs::default();
-    for document in config::read(&[file]).unwrap_or_else(|problems| panic!("{}", problems[0].render(false))) {
+    for document in
+        config::read(&[file]).unwrap_or_else(|problems| panic!("{}", problems[0].render(false)))
+    {
         configs.put(document);
     }
     configs
@@ -80,16 +83,22 @@ pub(super) fn request(text: &str) -> PushRequest {
     for (name, value) in text.split_whitespace().map(|pair| pair.split_once('=').unwrap()) {
         match name.split_once(':') {
             None => request.params.insert(name.to_owned(), value.to_owned()),
-            Some((channel, name)) => {
-                request.params_for_channel.entry(channel.to_owned()).or_insert_with(BTreeMap::new).insert(name.to_owned(), value.to_owned())
-            }
+            Some((channel, name)) => request
+                .params_for_channel
+                .entry(channel.to_owned())
+                .or_insert_with(BTreeMap::new)
+                .insert(name.to_owned(), value.to_owned()),
         };
     }
     request
 }
 
 /// The only service of the documents, in this channel, with these values.
-pub(super) fn compiled(text: &str, channel: &str, params: &str) -> Result<CompiledInstance, Vec<Diagnostic>> {
+pub(super) fn compiled(
+    text: &str,
+    channel: &str,
+    params: &str,
+) -> Result<CompiledInstance, Vec<Diagnostic>> {
     compiled_with(&configs(text), &Options::default(), channel, params)
 }
 
@@ -101,9 +110,14 @@ pub(super) fn compiled_with(
 ) -> Result<CompiledInstance, Vec<Diagnostic>> {
     let service = configs.services().next().unwrap();
     let channels = super::channels(configs, configs.application(&service.application).unwrap())?;
-    let values = sound(super::values(configs, service, &channels, &request(params), None, &Brackets))?;
-    let release =
-        Release { id: ReleaseId::from_bytes([7; 16]), version: "svc-1", released_at: Timestamp::from_millis(1000), values: &values };
+    let values =
+        sound(super::values(configs, service, &channels, &request(params), None, &Brackets))?;
+    let release = Release {
+        id: ReleaseId::from_bytes([7; 16]),
+        version: "svc-1",
+        released_at: Timestamp::from_millis(1000),
+        values: &values,
+    };
     let channel = channels.iter().find(|one| one.name.as_str() == channel).unwrap();
     sound(compile(configs, options, service, channel, &release, &Brackets))
         .map(|compiled| compiled.expect("what has no problem is compiled"))
@@ -119,7 +133,9 @@ pub(super) fn env(command: &Command) -> String {
     let one = |variable: &EnvVar| match &variable.value {
         EnvValue::Plain(text) => format!("{}={text}", variable.key),
         EnvValue::Secret { key, version } => format!("{}=secret({key}@{version})", variable.key),
-        EnvValue::KubernetesSecret { name, key } => format!("{}=kubernetes({name}/{key})", variable.key),
+        EnvValue::KubernetesSecret { name, key } => {
+            format!("{}=kubernetes({name}/{key})", variable.key)
+        }
         EnvValue::Sealed(sealed) => format!("{}={sealed}", variable.key),
     };
     command.env.iter().map(one).collect::<Vec<_>>().join(" ")

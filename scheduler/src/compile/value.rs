@@ -20,8 +20,8 @@ pub enum SecretValue {
     Sealed(String),
 }
 
-/// Seals a secret that a document or a person gave in clear. The same clear text always gives the same sealed text: the digest
-/// of compiled commands tells whether anything changed.
+/// Seals a secret that a document or a person gave in clear. The same clear text always gives the
+/// same sealed text: the digest of compiled commands tells whether anything changed.
 pub trait Seal {
     /// The sealed text.
     fn seal(&self, clear: &str) -> String;
@@ -47,11 +47,12 @@ pub struct Values {
     pub all: BTreeMap<String, StoredValue>,
     /// For one channel each; these win.
     pub per_channel: BTreeMap<ChannelName, BTreeMap<String, StoredValue>>,
-    /// Which of the latter nobody gave for that channel: it kept them, and they are of this version.
+    /// Which of the latter nobody gave for that channel: it kept them, and they are of this
+    /// version.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<ChannelName, BTreeMap<String, String>>,
-    /// Where they come from a release that went back in some channels: what was given for all since. The rest is no word about the
-    /// channels that did not go back.
+    /// Where they come from a release that went back in some channels: what was given for all
+    /// since. The rest is no word about the channels that did not go back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since_back: Option<BTreeSet<String>>,
 }
@@ -59,7 +60,9 @@ pub struct Values {
 impl Values {
     /// The value that a channel sees; none where that is what the definition says.
     pub fn get(&self, channel: Option<&ChannelName>, name: &str) -> Option<&StoredValue> {
-        let own = channel.and_then(|channel| self.per_channel.get(channel)).and_then(|values| values.get(name));
+        let own = channel
+            .and_then(|channel| self.per_channel.get(channel))
+            .and_then(|values| values.get(name));
         own.or_else(|| self.all.get(name)).filter(|value| **value != StoredValue::Default)
     }
 
@@ -75,7 +78,8 @@ impl Values {
 
     /// Whether somebody gave this value for this channel alone.
     pub fn is_given_for(&self, channel: &ChannelName, name: &str) -> bool {
-        self.per_channel.get(channel).is_some_and(|own| own.contains_key(name)) && self.kept_version(channel, name).is_none()
+        self.per_channel.get(channel).is_some_and(|own| own.contains_key(name))
+            && self.kept_version(channel, name).is_none()
     }
 
     /// Takes away what a channel has of its own.
@@ -92,9 +96,15 @@ impl Values {
         }
     }
 
-    /// Lets a channel keep a value where it would see another one; none is what the definition says. `version`: whose value it is; none
-    /// where somebody gave it for this channel.
-    pub fn keep(&mut self, channel: &ChannelName, name: &str, value: Option<&StoredValue>, version: Option<&str>) {
+    /// Lets a channel keep a value where it would see another one; none is what the definition
+    /// says. `version`: whose value it is; none where somebody gave it for this channel.
+    pub fn keep(
+        &mut self,
+        channel: &ChannelName,
+        name: &str,
+        value: Option<&StoredValue>,
+        version: Option<&str>,
+    ) {
         if self.get(Some(channel), name) == value {
             return;
         }
@@ -108,35 +118,49 @@ impl Values {
         self.kept.retain(|_, versions| !versions.is_empty());
     }
 
-    /// The parameters that two channels see differently, but for those that somebody gave for one of them.
+    /// The parameters that two channels see differently, but for those that somebody gave for one
+    /// of them.
     pub fn differ<'a>(&'a self, one: &ChannelName, other: &ChannelName) -> BTreeSet<&'a str> {
         let of = |channel| self.per_channel.get(channel).into_iter().flat_map(BTreeMap::keys);
         let names = of(one).chain(of(other)).map(String::as_str);
         let differs = |name: &&str| self.get(Some(one), name) != self.get(Some(other), name);
-        names.filter(differs).filter(|name| !self.is_given_for(one, name) && !self.is_given_for(other, name)).collect()
+        names
+            .filter(differs)
+            .filter(|name| !self.is_given_for(one, name) && !self.is_given_for(other, name))
+            .collect()
     }
 
-    /// These values, and where they say nothing the earlier release's. A value given for all channels also takes the place of
-    /// an earlier one for a single channel: who says `--param image=v2` means every channel to which the release goes (`goes_to`).
+    /// These values, and where they say nothing the earlier release's. A value given for all
+    /// channels also takes the place of an earlier one for a single channel: who says `--param
+    /// image=v2` means every channel to which the release goes (`goes_to`).
     #[must_use]
     pub fn over(mut self, earlier: &Self, goes_to: &BTreeSet<ChannelName>) -> Self {
         for (channel, versions) in &earlier.kept {
             let own = self.per_channel.get(channel);
-            let stays = |name: &String| !self.all.contains_key(name) && own.is_none_or(|own| !own.contains_key(name));
-            let stay = versions.iter().filter(|(name, _)| stays(name)).map(|(name, version)| (name.clone(), version.clone()));
+            let stays = |name: &String| {
+                !self.all.contains_key(name) && own.is_none_or(|own| !own.contains_key(name))
+            };
+            let stay = versions
+                .iter()
+                .filter(|(name, _)| stays(name))
+                .map(|(name, version)| (name.clone(), version.clone()));
             self.kept.insert(channel.clone(), stay.collect());
         }
         self.kept.retain(|_, versions| !versions.is_empty());
         for (channel, values) in &earlier.per_channel {
             let own = self.per_channel.entry(channel.clone()).or_default();
             for (name, value) in values {
-                let is_elsewhere = !goes_to.contains(channel) && earlier.is_given_for(channel, name);
+                let is_elsewhere =
+                    !goes_to.contains(channel) && earlier.is_given_for(channel, name);
                 if is_elsewhere || !self.all.contains_key(name) {
                     own.entry(name.clone()).or_insert_with(|| value.clone());
                 }
             }
         }
-        self.since_back = earlier.since_back.as_ref().map(|since| since.iter().chain(self.all.keys()).cloned().collect());
+        self.since_back = earlier
+            .since_back
+            .as_ref()
+            .map(|since| since.iter().chain(self.all.keys()).cloned().collect());
         for (name, value) in &earlier.all {
             self.all.entry(name.clone()).or_insert_with(|| value.clone());
         }
@@ -149,18 +173,33 @@ impl Values {
 mod tests {
     use super::*;
 
-    /// Values as `a=1 production:a=2 production:b=3<web-2`, the last of which is kept; `-` is what the definition says.
+    /// Values as `a=1 production:a=2 production:b=3<web-2`, the last of which is kept; `-` is what
+    /// the definition says.
     fn values(text: &str) -> Values {
         let mut values = Values::default();
         for (name, value) in text.split_whitespace().map(|pair| pair.split_once('=').unwrap()) {
-            let (value, version) = value.split_once('<').map_or((value, None), |(value, version)| (value, Some(version)));
+            let (value, version) = value
+                .split_once('<')
+                .map_or((value, None), |(value, version)| (value, Some(version)));
             if let (Some((channel, name)), Some(version)) = (name.split_once(':'), version) {
-                values.kept.entry(channel.parse().unwrap()).or_default().insert(name.to_owned(), version.to_owned());
+                values
+                    .kept
+                    .entry(channel.parse().unwrap())
+                    .or_default()
+                    .insert(name.to_owned(), version.to_owned());
             }
-            let value = if value == "-" { StoredValue::Default } else { StoredValue::Text(value.to_owned()) };
+            let value = if value == "-" {
+                StoredValue::Default
+            } else {
+                StoredValue::Text(value.to_owned())
+            };
             match name.split_once(':') {
                 None => values.all.insert(name.to_owned(), value),
-                Some((channel, name)) => values.per_channel.entry(channel.parse().unwrap()).or_default().insert(name.to_owned(), value),
+                Some((channel, name)) => values
+                    .per_channel
+                    .entry(channel.parse().unwrap())
+                    .or_default()
+                    .insert(name.to_owned(), value),
             };
         }
         values
@@ -172,7 +211,11 @@ mod tests {
 
     fn check_only(goes_to: &str, given: &str, earlier: &str, expected: &str) {
         let goes_to = goes_to.split_whitespace().map(|name| name.parse().unwrap()).collect();
-        assert_eq!(values(given).over(&values(earlier), &goes_to), values(expected), "{given} over {earlier}");
+        assert_eq!(
+            values(given).over(&values(earlier), &goes_to),
+            values(expected),
+            "{given} over {earlier}"
+        );
     }
 
     #[test]
@@ -180,7 +223,11 @@ mod tests {
         check("", "a=1 production:b=2", "a=1 production:b=2");
         check("a=2", "a=1 b=1", "a=2 b=1");
         check("production:a=2", "a=1", "a=1 production:a=2");
-        check("production:a=3", "a=1 production:a=2 production:b=2", "a=1 production:a=3 production:b=2");
+        check(
+            "production:a=3",
+            "a=1 production:a=2 production:b=2",
+            "a=1 production:a=3 production:b=2",
+        );
     }
 
     #[test]

@@ -18,7 +18,10 @@ use crate::store::{LockError, StoreError};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The machine's clock is before all time: no answer over HTTP can carry its date.
-    #[error("the clock of this machine shows {0}, before 1970; set it, by NTP or with `date --set`, and start again")]
+    #[error(
+        "the clock of this machine shows {0}, before 1970; set it, by NTP or with `date --set`, \
+         and start again"
+    )]
     Clock(Timestamp),
     /// The settings cannot be served.
     #[error(transparent)]
@@ -42,7 +45,9 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Somebody else listens there.
-    #[error("{0} is taken, perhaps by another pvn-scheduler; stop that one, or give another --listen")]
+    #[error(
+        "{0} is taken, perhaps by another pvn-scheduler; stop that one, or give another --listen"
+    )]
     Taken(SocketAddr),
     /// The disk is full, also with the reserve, or takes nothing.
     #[error("{why}")]
@@ -86,9 +91,11 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
-    /// The machine's clock was set before all time: no answer over HTTP can carry its date, and no certificate can be checked.
+    /// The machine's clock was set before all time: no answer over HTTP can carry its date, and no
+    /// certificate can be checked.
     #[error(
-        "the clock of this machine was set to {0}, before 1970; set it, by NTP or with `date --set`, and start again: jobs go on meanwhile"
+        "the clock of this machine was set to {0}, before 1970; set it, by NTP or with `date \
+         --set`, and start again: jobs go on meanwhile"
     )]
     Clock(Timestamp),
     /// Another daemon has the database.

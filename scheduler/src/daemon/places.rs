@@ -1,6 +1,6 @@
-//! Whether the directories that a running daemon works in are still those that it opened, and can be written to. One that was moved
-//! away, removed or mounted over while it runs takes away what its jobs report into, and nothing that is begun in a new one of that
-//! name is known to the rest.
+//! Whether the directories that a running daemon works in are still those that it opened, and can
+//! be written to. One that was moved away, removed or mounted over while it runs takes away what
+//! its jobs report into, and nothing that is begun in a new one of that name is known to the rest.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -25,8 +25,8 @@ pub(super) fn in_data(data: &Path) -> impl Iterator<Item = PathBuf> {
     OURS.iter().map(|name| data.join(name))
 }
 
-/// The directories as they were when the daemon started. They are kept open: some file systems (overlayfs on several disks) give a
-/// directory that nobody has open another number.
+/// The directories as they were when the daemon started. They are kept open: some file systems
+/// (overlayfs on several disks) give a directory that nobody has open another number.
 #[derive(Debug)]
 pub(super) struct OpenedDirectories {
     opened: Vec<(PathBuf, File)>,
@@ -36,12 +36,14 @@ pub(super) struct OpenedDirectories {
 impl OpenedDirectories {
     /// Those that are there now. Why nothing can be made in one is told at once.
     pub(super) fn of(data: &Path, refused: watch::Sender<Option<String>>) -> Self {
-        let opened: Vec<_> = in_data(data).filter_map(|path| Some((path.clone(), File::open(path).ok()?))).collect();
+        let opened: Vec<_> =
+            in_data(data).filter_map(|path| Some((path.clone(), File::open(path).ok()?))).collect();
         refused.send_replace(why_unwritable(&opened));
         Self { opened, refused }
     }
 
-    /// Returns once one of them is gone or another one: which. Tells meanwhile why nothing can be made in one.
+    /// Returns once one of them is gone or another one: which. Tells meanwhile why nothing can be
+    /// made in one.
     pub(super) async fn gone(self) -> PathBuf {
         let opened = Arc::new(self.opened);
         // They were looked at when they were opened.
@@ -52,7 +54,9 @@ impl OpenedDirectories {
             // A disk that hangs keeps this look and nothing else.
             match tokio::task::spawn_blocking(move || look_at(&looked)).await {
                 Ok(PlacesLook::Gone(path)) => return path,
-                Ok(PlacesLook::There { why_unwritable }) => self.refused.send_replace(why_unwritable),
+                Ok(PlacesLook::There { why_unwritable }) => {
+                    self.refused.send_replace(why_unwritable)
+                }
                 Err(_) => None,
             };
         }
@@ -77,7 +81,8 @@ fn why_unwritable(opened: &[(PathBuf, File)]) -> Option<String> {
     opened.iter().find_map(|(path, _)| room::why_nothing_is_made(path))
 }
 
-/// Whether there is known to be another one at this path, or none. What cannot be asked may be there.
+/// Whether there is known to be another one at this path, or none. What cannot be asked may be
+/// there.
 fn is_other(path: &Path, opened: &File) -> bool {
     match (std::fs::metadata(path), opened.metadata()) {
         (Ok(found), Ok(opened)) => (found.dev(), found.ino()) != (opened.dev(), opened.ino()),

@@ -1,15 +1,17 @@
-//! One file that comes in pieces with offsets: a stream, or a declared file that is too large for one request. Blocks on
-//! the disk. Called by [`super::staging`], one caller at a time.
+//! One file that comes in pieces with offsets: a stream, or a declared file that is too large for
+//! one request. Blocks on the disk. Called by [`super::staging`], one caller at a time.
 //!
 //! What always holds:
-//! - **Only the end grows.** A byte that is held is never written again: of a piece that overlaps, what is held already is
-//!   ignored; a piece that leaves a gap is refused. So whatever pieces come, in whatever order, how often and cut wherever,
-//!   what is held is the beginning of what the sender has, if each piece was true.
-//! - **The offset is what is on disk.** `length` counts bytes that the kernel has taken, so it is right after `kill -9` too:
-//!   then it is the file's size. Nothing is synced: after a crash of the machine the file may be shorter than what was
-//!   acknowledged, or hold zeros at its end. The digest in the report finds that, and the bytes are asked for again.
-//! - **Hashing goes along.** The digest covers what was written as it was written; after a restart it is caught up with by
-//!   reading, once, when it is asked for.
+//! - **Only the end grows.** A byte that is held is never written again: of a piece that overlaps,
+//!   what is held already is ignored; a piece that leaves a gap is refused. So whatever pieces
+//!   come, in whatever order, how often and cut wherever, what is held is the beginning of what the
+//!   sender has, if each piece was true.
+//! - **The offset is what is on disk.** `length` counts bytes that the kernel has taken, so it is
+//!   right after `kill -9` too: then it is the file's size. Nothing is synced: after a crash of the
+//!   machine the file may be shorter than what was acknowledged, or hold zeros at its end. The
+//!   digest in the report finds that, and the bytes are asked for again.
+//! - **Hashing goes along.** The digest covers what was written as it was written; after a restart
+//!   it is caught up with by reading, once, when it is asked for.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,7 +31,8 @@ pub(super) enum Appended {
     Next(u64),
     /// It starts beyond what is held; this is the next byte wanted.
     Gap(u64),
-    /// It would make the file longer than it may get, and nothing of it was taken; this is what is held.
+    /// It would make the file longer than it may get, and nothing of it was taken; this is what is
+    /// held.
     Full(u64),
 }
 
@@ -74,11 +77,18 @@ impl GrowingFile {
             return Ok(Appended::Gap(self.length));
         }
         let known = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
-        let Some(new) = bytes.get(known..).filter(|new| !new.is_empty()) else { return Ok(Appended::Next(self.length)) };
+        let Some(new) = bytes.get(known..).filter(|new| !new.is_empty()) else {
+            return Ok(Appended::Next(self.length));
+        };
         if self.length.saturating_add(new.len() as u64) > limit {
             return Ok(Appended::Full(self.length));
         }
-        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&self.path)?;
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&self.path)?;
         if let Err(error) = file.write_all_at(new, self.length) {
             // A part of it may be there; it is not counted, and the next piece is written over it.
             let _ = file.set_len(self.length);

@@ -1,15 +1,18 @@
-//! What is noted in the log of uploads that changed nothing: late, different, forged ones. Bounded here, so that a wrapper
-//! gone mad, or somebody with a job's id and no token, cannot fill the database. Called by `http`.
+//! What is noted in the log of uploads that changed nothing: late, different, forged ones. Bounded
+//! here, so that a wrapper gone mad, or somebody with a job's id and no token, cannot fill the
+//! database. Called by `http`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
 use schema::id::{BlobId, JobId};
 
-/// Most entries about one job in one life of the daemon: the first few tell what happens, the rest only that it goes on.
+/// Most entries about one job in one life of the daemon: the first few tell what happens, the rest
+/// only that it goes on.
 pub const RECORDS_OF_A_JOB: usize = 8;
 
-/// Jobs that are remembered; of the one forgotten for a newer one something may be noted again. 8 digests each: 256 KiB.
+/// Jobs that are remembered; of the one forgotten for a newer one something may be noted again. 8
+/// digests each: 256 KiB.
 const JOBS_LIMIT: usize = 1024;
 
 /// What was noted, by job.
@@ -25,8 +28,8 @@ struct NotedUploads {
 }
 
 impl UploadRecords {
-    /// Whether this is to be noted: it was not yet, and there is room. `what` is a digest of what happened; if it is to be,
-    /// it counts as noted from now on.
+    /// Whether this is to be noted: it was not yet, and there is room. `what` is a digest of what
+    /// happened; if it is to be, it counts as noted from now on.
     pub fn is_new(&self, job: JobId, what: BlobId) -> bool {
         let mut noted = self.noted.lock().expect("nobody panics with the lock");
         if !noted.jobs.contains_key(&job) {
@@ -56,7 +59,9 @@ mod tests {
         let (one, other) = (JobId::derive(&[b"1"]), JobId::derive(&[b"2"]));
         assert!(records.is_new(one, BlobId::of(b"x")));
         assert!(!records.is_new(one, BlobId::of(b"x")));
-        let noted = (0..1000_u32).filter(|number| records.is_new(one, BlobId::of(&number.to_le_bytes()))).count();
+        let noted = (0..1000_u32)
+            .filter(|number| records.is_new(one, BlobId::of(&number.to_le_bytes())))
+            .count();
         assert_eq!(noted, RECORDS_OF_A_JOB - 1);
         assert!(records.is_new(other, BlobId::of(b"x")));
     }

@@ -1,4 +1,5 @@
-//! The end of a job by what its place knows, beside what its wrapper delivered or not. Called by the runners.
+//! The end of a job by what its place knows, beside what its wrapper delivered or not. Called by
+//! the runners.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -13,17 +14,20 @@ use super::{Delivery, UploadingJob, upload};
 use crate::runner::evidence::{Decides, OutcomeEvidence};
 
 impl Delivery {
-    /// The place where the job runs says that it is over, and what it knows. The job is told as ended by the rule of
-    /// [`crate::runner::evidence`], with the streams as far as they came; unless a report was accepted before, which stands.
-    /// `gone` is whether all of its processes are known to be gone. Harmless when repeated, and when the job is not known.
+    /// The place where the job runs says that it is over, and what it knows. The job is told as
+    /// ended by the rule of [`crate::runner::evidence`], with the streams as far as they came;
+    /// unless a report was accepted before, which stands. `gone` is whether all of its
+    /// processes are known to be gone. Harmless when repeated, and when the job is not known.
     pub async fn settle(&self, job: JobId, learned: OutcomeEvidence, gone: bool) {
         let Some(entry) = self.entry(job) else { return };
         let staging = entry.staging.clone().lock_owned().await;
         if entry.state.lock().expect("nobody panics with the lock").over {
             return;
         }
-        let decides = learned.decides.or(entry.order.ends_with_its_container.then_some(Decides::Container));
-        let learned = OutcomeEvidence { decides, delivered: self.kept_report(&entry).await, ..learned };
+        let decides =
+            learned.decides.or(entry.order.ends_with_its_container.then_some(Decides::Container));
+        let learned =
+            OutcomeEvidence { decides, delivered: self.kept_report(&entry).await, ..learned };
         let is_accepted = learned.delivered.is_some();
         let has_its_output = is_accepted && !learned.is_of_another_end();
         let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
@@ -61,12 +65,23 @@ impl Delivery {
         self.kept_report(&*self.entry(job)?).await
     }
 
-    /// Which streams of a job are not all here, by what its report says of them and does not hold itself.
+    /// Which streams of a job are not all here, by what its report says of them and does not hold
+    /// itself.
     pub async fn lacking(&self, job: JobId, report: &Report) -> Vec<Stream> {
         let Some(entry) = self.entry(job) else { return Vec::new() };
         let streams = [
-            (Stream::Stdout, report.stdout_blob_id, report.stdout_bytes, report.stdout_inline.is_some()),
-            (Stream::Stderr, report.stderr_blob_id, report.stderr_bytes, report.stderr_inline.is_some()),
+            (
+                Stream::Stdout,
+                report.stdout_blob_id,
+                report.stdout_bytes,
+                report.stdout_inline.is_some(),
+            ),
+            (
+                Stream::Stderr,
+                report.stderr_blob_id,
+                report.stderr_bytes,
+                report.stderr_inline.is_some(),
+            ),
         ];
         let mut staging = entry.staging.clone().lock_owned().await;
         let is_here = |held: &mut GrowingFile, claimed: Option<BlobId>, bytes| match claimed {
@@ -87,12 +102,19 @@ impl Delivery {
             .await
     }
 
-    /// What the place has of a stream is kept in the place of what came of it, where that is less, or where `is_whole`: it is known to be
-    /// all. Nothing is changed once the job's report was accepted.
+    /// What the place has of a stream is kept in the place of what came of it, where that is less,
+    /// or where `is_whole`: it is known to be all. Nothing is changed once the job's report was
+    /// accepted.
     ///
     /// # Errors
     /// When the disk fails; what came stays.
-    pub async fn fill(&self, job: JobId, stream: Stream, printed: Vec<u8>, is_whole: bool) -> io::Result<()> {
+    pub async fn fill(
+        &self,
+        job: JobId,
+        stream: Stream,
+        printed: Vec<u8>,
+        is_whole: bool,
+    ) -> io::Result<()> {
         let Some(entry) = self.entry(job) else { return Ok(()) };
         let number = self.inner.incoming.fetch_add(1, Ordering::Relaxed);
         let mut staging = entry.staging.clone().lock_owned().await;
@@ -105,7 +127,8 @@ impl Delivery {
             .await
     }
 
-    /// What the container of a job printed is its output, not what its wrapper delivered, which was a part of it.
+    /// What the container of a job printed is its output, not what its wrapper delivered, which was
+    /// a part of it.
     ///
     /// # Errors
     /// When the disk fails.

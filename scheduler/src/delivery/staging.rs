@@ -1,5 +1,5 @@
-//! The directory of one job that uploads: what was agreed with it, what has come, and the report once it is accepted.
-//! Blocks on the disk. Called by the rest of [`super`], one caller at a time.
+//! The directory of one job that uploads: what was agreed with it, what has come, and the report
+//! once it is accepted. Blocks on the disk. Called by the rest of [`super`], one caller at a time.
 //!
 //! ```text
 //! uploads/<job id>/    mode 0700, made before the job is started anywhere
@@ -28,8 +28,9 @@ use super::growing::{Appended, GrowingFile};
 use crate::removal::remove_all;
 use crate::room::DiskRoom;
 
-/// Most bytes of one stream that are kept, whatever `--max-output` the job was given: 64 times the wrapper's default, and more
-/// than anybody reads. A job that has to print more has to keep it elsewhere.
+/// Most bytes of one stream that are kept, whatever `--max-output` the job was given: 64 times the
+/// wrapper's default, and more than anybody reads. A job that has to print more has to keep it
+/// elsewhere.
 pub const STREAM_LIMIT_BYTES: u64 = 4 << 30;
 
 /// Most bytes of all declared files of a job: plans and their like have a few megabytes.
@@ -38,12 +39,12 @@ pub const FILES_LIMIT_BYTES: u64 = 4 << 30;
 /// Most declared files of a job: each is an `--out` that somebody wrote.
 pub const FILES_LIMIT: usize = 64;
 
-/// Room that uploads leave on the disk, for the database beside them: it needs little, and without it nothing can be decided
-/// any more.
+/// Room that uploads leave on the disk, for the database beside them: it needs little, and without
+/// it nothing can be decided any more.
 const ROOM_BYTES: u64 = 64 << 20;
 
-/// The same of files. Less than what the database leaves when it decides nothing any more, so that what runs then can still hand
-/// over what it has.
+/// The same of files. Less than what the database leaves when it decides nothing any more, so that
+/// what runs then can still hand over what it has.
 const ROOM_FILES: u64 = 64;
 
 const ORDER: &str = "order.json";
@@ -70,8 +71,8 @@ pub(super) struct JobTerms {
     /// What it is to print, if a document.
     #[serde(default)]
     pub(super) expect: Option<StructuredKind>,
-    /// Whether its report alone does not end it: whoever put the wrapper into the image may run more beside it, so that the job is
-    /// over when its container is.
+    /// Whether its report alone does not end it: whoever put the wrapper into the image may run
+    /// more beside it, so that the job is over when its container is.
     #[serde(default)]
     pub(super) ends_with_its_container: bool,
 }
@@ -105,7 +106,8 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Makes the directory of a job, or finds the one that was made before; then its order is the one of that time.
+    /// Makes the directory of a job, or finds the one that was made before; then its order is the
+    /// one of that time.
     pub(super) fn make(path: PathBuf, order: JobTerms) -> io::Result<(Self, JobTerms)> {
         if let Some(found) = Self::read_order(&path)? {
             return Ok((Self::open(path)?, found));
@@ -129,7 +131,8 @@ impl Staging {
         for directory in [FILES, PARTS, NEW] {
             DirBuilder::new().recursive(true).mode(0o700).create(path.join(directory))?;
         }
-        let [stdout, stderr] = Stream::ALL.map(|stream| GrowingFile::open(path.join(stream.as_str())));
+        let [stdout, stderr] =
+            Stream::ALL.map(|stream| GrowingFile::open(path.join(stream.as_str())));
         let (files, parts) = (list(&path.join(FILES))?, list(&path.join(PARTS))?);
         let closed = path.join(REPORT).exists();
         Ok(Self { path, streams: [stdout?, stderr?], files, parts, closed, asked: [None; 2] })
@@ -166,7 +169,8 @@ impl Staging {
         directory.join(CANCEL).exists()
     }
 
-    /// Notes that its report does not end the job before its container has ended. Synced with the report, which is kept later.
+    /// Notes that its report does not end the job before its container has ended. Synced with the
+    /// report, which is kept later.
     pub(super) fn note_held(directory: &Path) -> io::Result<()> {
         File::create(directory.join(HELD)).map(drop)
     }
@@ -181,7 +185,8 @@ impl Staging {
         read(&directory.join(REPORT))
     }
 
-    /// Keeps the accepted report; synced when its sender is told so before the driver has stored it.
+    /// Keeps the accepted report; synced when its sender is told so before the driver has stored
+    /// it.
     pub(super) fn keep_report(&mut self, report: &Report, is_synced: bool) -> io::Result<()> {
         write(&self.path, REPORT, report, is_synced)?;
         if is_synced { File::open(&self.path)?.sync_all() } else { Ok(()) }
@@ -198,7 +203,10 @@ impl Staging {
     }
 
     /// The same, and at which length its rest was asked for before.
-    pub(super) fn stream_and_asked(&mut self, stream: Stream) -> (&mut GrowingFile, &mut Option<u64>) {
+    pub(super) fn stream_and_asked(
+        &mut self,
+        stream: Stream,
+    ) -> (&mut GrowingFile, &mut Option<u64>) {
         (&mut self.streams[stream as usize], &mut self.asked[stream as usize])
     }
 
@@ -209,28 +217,41 @@ impl Staging {
 
     /// Forgets a declared file, so that it can come again from its first byte on.
     pub(super) fn drop_file(&mut self, name: &str) -> io::Result<()> {
-        [self.files.remove(name), self.parts.remove(name)].into_iter().flatten().try_for_each(|mut held| held.clear())
+        [self.files.remove(name), self.parts.remove(name)]
+            .into_iter()
+            .flatten()
+            .try_for_each(|mut held| held.clear())
     }
 
     /// Takes a piece of a stream; `None` when the job is over.
-    pub(super) fn append(&mut self, stream: Stream, offset: u64, bytes: &[u8]) -> io::Result<Option<Appended>> {
+    pub(super) fn append(
+        &mut self,
+        stream: Stream,
+        offset: u64,
+        bytes: &[u8],
+    ) -> io::Result<Option<Appended>> {
         if self.closed {
             // Nothing is new in what is held already.
             let length = self.stream(stream).length();
-            return Ok((offset.saturating_add(bytes.len() as u64) <= length).then_some(Appended::Next(length)));
+            return Ok((offset.saturating_add(bytes.len() as u64) <= length)
+                .then_some(Appended::Next(length)));
         }
         self.check_room()?;
         self.stream(stream).append(offset, bytes, STREAM_LIMIT_BYTES).map(Some)
     }
 
-    /// Takes a stream anew, in the place of what came of it. `number` is one of [`Staging::new_path`].
+    /// Takes a stream anew, in the place of what came of it. `number` is one of
+    /// [`Staging::new_path`].
     pub(super) fn replace(&mut self, stream: Stream, number: u64, bytes: &[u8]) -> io::Result<()> {
         if self.closed {
             return Ok(());
         }
         self.check_room()?;
         let mut came = GrowingFile::new(Self::new_path(&self.path, number));
-        if let Err(error) = came.append(0, bytes, STREAM_LIMIT_BYTES).and_then(|_| came.rename(Self::stream_path(&self.path, stream))) {
+        if let Err(error) = came
+            .append(0, bytes, STREAM_LIMIT_BYTES)
+            .and_then(|_| came.rename(Self::stream_path(&self.path, stream)))
+        {
             // What there is of it goes with the job.
             let _ = came.clear();
             return Err(error);
@@ -240,7 +261,13 @@ impl Staging {
     }
 
     /// Takes a piece of a declared file of `total` bytes.
-    pub(super) fn append_file(&mut self, name: &str, offset: u64, total: u64, bytes: &[u8]) -> io::Result<FileTaken> {
+    pub(super) fn append_file(
+        &mut self,
+        name: &str,
+        offset: u64,
+        total: u64,
+        bytes: &[u8],
+    ) -> io::Result<FileTaken> {
         if self.closed {
             return Ok(FileTaken::Over);
         }
@@ -248,7 +275,9 @@ impl Staging {
             return Ok(FileTaken::TooMuch(why));
         }
         if offset.saturating_add(bytes.len() as u64) > total {
-            return Ok(FileTaken::TooMuch(format!("the piece of `{name}` goes beyond its Upload-Length of {total} bytes")));
+            return Ok(FileTaken::TooMuch(format!(
+                "the piece of `{name}` goes beyond its Upload-Length of {total} bytes"
+            )));
         }
         self.check_room()?;
         // The last piece again, because its answer was lost.
@@ -261,14 +290,18 @@ impl Staging {
         let path = self.path.join(PARTS).join(name);
         let part = match self.parts.entry(name.to_owned()) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(GrowingFile::open(path)?),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(GrowingFile::open(path)?)
+            }
         };
         if part.length() > total {
             // Of another upload under this name.
             part.clear()?;
         }
         match part.append(offset, bytes, total)? {
-            Appended::Next(next) if next == total => self.complete_part(name).map(FileTaken::Complete),
+            Appended::Next(next) if next == total => {
+                self.complete_part(name).map(FileTaken::Complete)
+            }
             Appended::Next(next) => Ok(FileTaken::Next(next)),
             Appended::Gap(next) | Appended::Full(next) => Ok(FileTaken::Gap(next)),
         }
@@ -303,9 +336,18 @@ impl Staging {
         if names.len() >= FILES_LIMIT {
             return Some(format!("a job may upload {FILES_LIMIT} files, and `{name}` is one more"));
         }
-        let others = self.files.iter().chain(&self.parts).filter(|(other, _)| *other != name).map(|(_, held)| held.length()).sum::<u64>();
+        let others = self
+            .files
+            .iter()
+            .chain(&self.parts)
+            .filter(|(other, _)| *other != name)
+            .map(|(_, held)| held.length())
+            .sum::<u64>();
         (others.saturating_add(total) > FILES_LIMIT_BYTES).then(|| {
-            format!("the files of a job may have {FILES_LIMIT_BYTES} bytes together, and `{name}` with {total} is more than is left")
+            format!(
+                "the files of a job may have {FILES_LIMIT_BYTES} bytes together, and `{name}` \
+                 with {total} is more than is left"
+            )
         })
     }
 
@@ -318,7 +360,11 @@ impl Staging {
         let left = DiskRoom { bytes: ROOM_BYTES, files: room.files.map(|_| ROOM_FILES) };
         Err(io::Error::new(
             io::ErrorKind::StorageFull,
-            format!("the disk that holds {} has {room} left and uploads leave {left} to the database; make room", self.path.display()),
+            format!(
+                "the disk that holds {} has {room} left and uploads leave {left} to the database; \
+                 make room",
+                self.path.display()
+            ),
         ))
     }
 }

@@ -1,10 +1,11 @@
-//! Job tokens: `pvnj1.JOB.ATTEMPT.EXPIRES.MAC`, where JOB is the id's 32 digits, EXPIRES milliseconds since 1970 or 0, and
-//! MAC an HMAC-SHA-256 over all before it. Made when a job is handed to a place that has to upload, checked on every
-//! request of it; nothing is stored.
+//! Job tokens: `pvnj1.JOB.ATTEMPT.EXPIRES.MAC`, where JOB is the id's 32 digits, EXPIRES
+//! milliseconds since 1970 or 0, and MAC an HMAC-SHA-256 over all before it. Made when a job is
+//! handed to a place that has to upload, checked on every request of it; nothing is stored.
 //!
-//! What always holds: a token opens the routes of its own job and nothing else. That the job is over is not in the token:
-//! whoever checks it asks [`super::Delivery`] next. The expiry is a second fence, for specs of Pods that stay in a
-//! cluster's database, or in a copy of it, when the scheduler's own is a restored one in which the job is not over.
+//! What always holds: a token opens the routes of its own job and nothing else. That the job is
+//! over is not in the token: whoever checks it asks [`super::Delivery`] next. The expiry is a
+//! second fence, for specs of Pods that stay in a cluster's database, or in a copy of it, when the
+//! scheduler's own is a restored one in which the job is not over.
 
 use hmac::{Hmac, KeyInit, Mac};
 use schema::id::JobId;
@@ -13,10 +14,12 @@ use sha2::Sha256;
 
 use crate::secrets::{Sealer, hex};
 
-/// What every job token starts with, so that it is told from an API token, and found by scanners for leaked secrets.
+/// What every job token starts with, so that it is told from an API token, and found by scanners
+/// for leaked secrets.
 const PREFIX: &str = "pvnj1.";
 
-/// Longest text that is looked at: a token has at most 6 + 32 + 10 + 20 + 64 characters and three dots.
+/// Longest text that is looked at: a token has at most 6 + 32 + 10 + 20 + 64 characters and three
+/// dots.
 const LIMIT: usize = 160;
 
 /// What a token says.
@@ -59,7 +62,8 @@ impl TokenSigner {
         Self { key: sealer.job_token_key() }
     }
 
-    /// The same for one of several databases with this key: a restored one takes no tokens that the one before it gave out.
+    /// The same for one of several databases with this key: a restored one takes no tokens that the
+    /// one before it gave out.
     #[must_use]
     pub fn of_lineage(self, lineage: &str) -> Self {
         if lineage.is_empty() {
@@ -70,10 +74,15 @@ impl TokenSigner {
         Self { key: mac.finalize().into_bytes().into() }
     }
 
-    /// The token's text. The same for the same token, so that a start that is done twice asks for the same thing.
+    /// The token's text. The same for the same token, so that a start that is done twice asks for
+    /// the same thing.
     pub fn issue(&self, token: &JobToken) -> String {
         let job = hex(token.job.as_bytes());
-        let said = format!("{PREFIX}{job}.{}.{}", token.attempt, token.expires_at.map_or(0, Timestamp::as_millis));
+        let said = format!(
+            "{PREFIX}{job}.{}.{}",
+            token.attempt,
+            token.expires_at.map_or(0, Timestamp::as_millis)
+        );
         let mac = hex(&self.mac(&said).finalize().into_bytes());
         format!("{said}.{mac}")
     }
@@ -83,7 +92,9 @@ impl TokenSigner {
     /// # Errors
     /// Why not.
     pub fn check(&self, text: &str, now: Timestamp) -> Result<JobToken, TokenRefusal> {
-        let Some(rest) = text.strip_prefix(PREFIX).filter(|_| text.len() <= LIMIT) else { return Err(TokenRefusal::NotOne) };
+        let Some(rest) = text.strip_prefix(PREFIX).filter(|_| text.len() <= LIMIT) else {
+            return Err(TokenRefusal::NotOne);
+        };
         let (said, mac) = text.rsplit_once('.').ok_or(TokenRefusal::Forged)?;
         let mac = unhex(mac).ok_or(TokenRefusal::Forged)?;
         // Compares in constant time.
@@ -96,7 +107,8 @@ impl TokenSigner {
     }
 
     fn mac(&self, said: &str) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any length");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any length");
         mac.update(said.as_bytes());
         mac
     }
@@ -107,7 +119,11 @@ fn parse(rest: &str) -> Option<JobToken> {
     let job = format!("{}{}", JobId::PREFIX, parts.next()?).parse().ok()?;
     let attempt = parts.next()?.parse().ok()?;
     let expires: i64 = parts.next()?.parse().ok()?;
-    Some(JobToken { job, attempt, expires_at: (expires != 0).then_some(Timestamp::from_millis(expires)) })
+    Some(JobToken {
+        job,
+        attempt,
+        expires_at: (expires != 0).then_some(Timestamp::from_millis(expires)),
+    })
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {
@@ -143,7 +159,11 @@ mod tests {
         for token in [token(), fenced] {
             let text = tokens().issue(&token);
             assert_eq!(tokens().check(&text, NOW), Ok(token));
-            assert_eq!(tokens().issue(&token), text, "a start that is done twice asks for the same thing");
+            assert_eq!(
+                tokens().issue(&token),
+                text,
+                "a start that is done twice asks for the same thing"
+            );
             assert!(text.len() <= LIMIT);
         }
     }
@@ -153,7 +173,11 @@ mod tests {
         let text = tokens().issue(&token());
         let restored = tokens().of_lineage("a1");
         assert_eq!(restored.check(&text, NOW), Err(TokenRefusal::Forged));
-        assert_eq!(tokens().of_lineage("").check(&text, NOW), Ok(token()), "one that never was restored has no lineage");
+        assert_eq!(
+            tokens().of_lineage("").check(&text, NOW),
+            Ok(token()),
+            "one that never was restored has no lineage"
+        );
         let own = restored.issue(&token());
         assert_eq!(restored.check(&own, NOW), Ok(token()));
         assert_eq!(tokens().of_lineage("b2").check(&own, NOW), Err(TokenRefusal::Forged));

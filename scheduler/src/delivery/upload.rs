@@ -1,5 +1,6 @@
-//! What the wrapper of one job may do here, once its token was checked: the side of [`super::Delivery`] that `http` calls.
-//! All of it may be done twice, at once even, and may be dropped at any point by a client that goes away.
+//! What the wrapper of one job may do here, once its token was checked: the side of
+//! [`super::Delivery`] that `http` calls. All of it may be done twice, at once even, and may be
+//! dropped at any point by a client that goes away.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,8 +23,8 @@ use crate::blobs::{Blobs, HandOver};
 use crate::runner::evidence::OutcomeEvidence;
 use crate::runner::{End, RunnerEvent};
 
-/// How long an accepted report may wait to be stored before its sender is told to send it again: longer than a commit behind
-/// a busy disk takes, shorter than clients wait for an answer.
+/// How long an accepted report may wait to be stored before its sender is told to send it again:
+/// longer than a commit behind a busy disk takes, shorter than clients wait for an answer.
 const STORE_WAIT: Duration = Duration::from_secs(10);
 
 /// What became of a piece of a stream.
@@ -86,8 +87,8 @@ impl Delivery {
         self.inner.tokens.check(token, self.inner.clock.now())
     }
 
-    /// The uploads of the job that the token names; `None` when none are expected: it is over, or was never handed over, or
-    /// not as this attempt.
+    /// The uploads of the job that the token names; `None` when none are expected: it is over, or
+    /// was never handed over, or not as this attempt.
     pub fn admit(&self, token: &JobToken) -> Option<Upload> {
         let entry = self.entry(token.job).filter(|entry| entry.order.attempt == token.attempt)?;
         Some(Upload { inner: self.inner.clone(), entry })
@@ -146,8 +147,14 @@ impl Upload {
     ///
     /// # Errors
     /// [`UploadError::Disk`]; what was taken before stays.
-    pub async fn append(&self, stream: Stream, offset: u64, bytes: Vec<u8>) -> Result<StreamTaken, UploadError> {
-        let taken = self.with_staging(move |staging| staging.append(stream, offset, &bytes)).await?;
+    pub async fn append(
+        &self,
+        stream: Stream,
+        offset: u64,
+        bytes: Vec<u8>,
+    ) -> Result<StreamTaken, UploadError> {
+        let taken =
+            self.with_staging(move |staging| staging.append(stream, offset, &bytes)).await?;
         Ok(match taken {
             Some(Some(Appended::Next(next))) => StreamTaken::Next(next),
             Some(Some(Appended::Gap(next))) => StreamTaken::Gap(next),
@@ -166,8 +173,16 @@ impl Upload {
     ///
     /// # Errors
     /// [`UploadError::Disk`]; what was taken before stays.
-    pub async fn append_file(&self, name: String, offset: u64, total: u64, bytes: Vec<u8>) -> Result<FileTaken, UploadError> {
-        let taken = self.with_staging(move |staging| staging.append_file(&name, offset, total, &bytes)).await?;
+    pub async fn append_file(
+        &self,
+        name: String,
+        offset: u64,
+        total: u64,
+        bytes: Vec<u8>,
+    ) -> Result<FileTaken, UploadError> {
+        let taken = self
+            .with_staging(move |staging| staging.append_file(&name, offset, total, &bytes))
+            .await?;
         Ok(taken.unwrap_or(FileTaken::Over))
     }
 
@@ -182,7 +197,11 @@ impl Upload {
     ///
     /// # Errors
     /// [`UploadError::Disk`]
-    pub async fn take_file(&self, name: String, mut incoming: Incoming) -> Result<FileTaken, UploadError> {
+    pub async fn take_file(
+        &self,
+        name: String,
+        mut incoming: Incoming,
+    ) -> Result<FileTaken, UploadError> {
         let Some(held) = incoming.held.take() else { return Ok(FileTaken::Over) };
         let taken = self.with_staging(move |staging| staging.take_file(&name, held)).await?;
         Ok(taken.unwrap_or(FileTaken::Over))
@@ -195,17 +214,22 @@ impl Upload {
     pub async fn input(&self, reference: &str) -> io::Result<Option<(BlobId, HandOver)>> {
         let Some(blob) = self.entry.input(reference) else { return Ok(None) };
         let blobs = self.inner.blobs.clone();
-        self.inner.blocking.run(move || blobs.hand_over(blob)).await.map(|found| Some((blob, found)))
+        self.inner
+            .blocking
+            .run(move || blobs.hand_over(blob))
+            .await
+            .map(|found| Some((blob, found)))
     }
 
-    /// Takes the report, if all that it names is here; returns when the job's end is stored, or when it is kept for the end of the
-    /// job's container.
+    /// Takes the report, if all that it names is here; returns when the job's end is stored, or
+    /// when it is kept for the end of the job's container.
     ///
     /// # Errors
     /// Any [`UploadError`]; sending it again is right.
     pub async fn report(&self, report: Box<Report>) -> Result<Reported, UploadError> {
         // The only one that a short job gives.
-        self.entry.state.lock().expect("nobody panics with the lock").signs = Signs { heard: true, last: self.inner.clock.now() };
+        self.entry.state.lock().expect("nobody panics with the lock").signs =
+            Signs { heard: true, last: self.inner.clock.now() };
         let staging = self.entry.staging.clone().lock_owned().await;
         if self.is_over() {
             // Again, or too late: what is stored decides, once it is.
@@ -214,10 +238,15 @@ impl Upload {
         }
         let waits = self.entry.holds(&report);
         if waits && let Some(kept) = self.kept_report().await? {
-            return Ok(if accept::is_same(&kept, &report) { Reported::Kept } else { Reported::Second });
+            return Ok(if accept::is_same(&kept, &report) {
+                Reported::Kept
+            } else {
+                Reported::Second
+            });
         }
         if waits {
-            // Before the report is kept: what takes it up after a crash must know that it does not end the job.
+            // Before the report is kept: what takes it up after a crash must know that it does not
+            // end the job.
             let directory = self.entry.directory.clone();
             self.inner.blocking.run(move || Staging::note_held(&directory)).await?;
         }
@@ -227,7 +256,8 @@ impl Upload {
             let blobs = inner.blobs.clone();
             let over_time = entry.over_time.get().copied();
             let asked = ReportedJob { expect: entry.order.expect, over_time, answers_first: waits };
-            let (staging, verdict) = inner.blocking.run(move || judge(staging, report, asked, &blobs)).await;
+            let (staging, verdict) =
+                inner.blocking.run(move || judge(staging, report, asked, &blobs)).await;
             if let Ok(ReportVerdict::Accepted(report)) = &verdict
                 && !waits
             {
@@ -287,8 +317,8 @@ fn judge(
     (staging, verdict)
 }
 
-/// Puts what a job left without delivering into the blob store, and into its end. `is_accepted`: its report was, so that its files are
-/// there.
+/// Puts what a job left without delivering into the blob store, and into its end. `is_accepted`:
+/// its report was, so that its files are there.
 pub(super) fn salvage(
     staging: &mut Staging,
     mut end: End,

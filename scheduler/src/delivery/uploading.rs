@@ -1,4 +1,5 @@
-//! What is held of a job that uploads, and what an earlier life of the daemon left of one. Called by `delivery`.
+//! What is held of a job that uploads, and what an earlier life of the daemon left of one. Called
+//! by `delivery`.
 
 use std::collections::HashSet;
 use std::io;
@@ -45,8 +46,8 @@ pub(super) struct UploadsState {
     pub(super) accepted: Option<Box<Report>>,
 }
 
-/// Which reports of a job do not end it before its place says how its container ended. Of a job whose order says so ([`JobTerms`])
-/// it is all of them.
+/// Which reports of a job do not end it before its place says how its container ended. Of a job
+/// whose order says so ([`JobTerms`]) it is all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Holds {
     /// None: what the place says adds nothing.
@@ -62,13 +63,15 @@ impl UploadingJob {
     /// Whether this report waits for the end of the job's container.
     pub(super) fn holds(&self, report: &Report) -> bool {
         let holds = self.state.lock().expect("nobody panics with the lock").holds;
-        let is_held = holds == Holds::All || (holds == Holds::Stopped && report.stopped_by.is_some());
+        let is_held =
+            holds == Holds::All || (holds == Holds::Stopped && report.stopped_by.is_some());
         self.order.ends_with_its_container || is_held
     }
 
     /// The blob behind what `--in` names, if this job may see it.
     pub(super) fn input(&self, reference: &str) -> Option<BlobId> {
-        let named = |(name, blob): &&(String, BlobId)| name == reference || reference.parse() == Ok(*blob);
+        let named =
+            |(name, blob): &&(String, BlobId)| name == reference || reference.parse() == Ok(*blob);
         self.order.inputs.iter().find(named).map(|(_, blob)| *blob)
     }
 }
@@ -80,17 +83,25 @@ pub(super) struct EarlierUpload {
     pub(super) report: Option<Box<Report>>,
 }
 
-/// The jobs in the directory that are not over; the others are removed. One that cannot be read is left alone: its bytes may
-/// be of use to a person.
-pub(super) fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Result<Vec<EarlierUpload>> {
+/// The jobs in the directory that are not over; the others are removed. One that cannot be read is
+/// left alone: its bytes may be of use to a person.
+pub(super) fn take_up(
+    directory: &Path,
+    unfinished: &HashSet<JobId>,
+) -> io::Result<Vec<EarlierUpload>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         // What has another name is not ours.
-        let Some(job) = path.file_name().and_then(|name| name.to_str()?.parse::<JobId>().ok()) else { continue };
+        let Some(job) = path.file_name().and_then(|name| name.to_str()?.parse::<JobId>().ok())
+        else {
+            continue;
+        };
         match take_up_one(&path, unfinished.contains(&job)) {
             Ok(left) => found.extend(left),
-            Err(error) => tracing::error!(%job, %error, "the uploads of a job cannot be taken up; it is not known here any more"),
+            Err(error) => {
+                tracing::error!(%job, %error, "the uploads of a job cannot be taken up; it is not known here any more")
+            }
         }
     }
     Ok(found)
@@ -99,5 +110,9 @@ pub(super) fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Resu
 fn take_up_one(path: &Path, is_wanted: bool) -> io::Result<Option<EarlierUpload>> {
     let order = if is_wanted { Staging::read_order(path)? } else { None };
     let Some(order) = order else { return remove_all(path).map(|()| None) };
-    Ok(Some(EarlierUpload { order, report: Staging::report(path)?, staging: Staging::open(path.to_owned())? }))
+    Ok(Some(EarlierUpload {
+        order,
+        report: Staging::report(path)?,
+        staging: Staging::open(path.to_owned())?,
+    }))
 }

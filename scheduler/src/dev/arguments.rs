@@ -37,10 +37,12 @@ pub struct Arguments {
     /// Apply again when files change
     #[arg(long)]
     pub watch: bool,
-    /// Value of a parameter, for every service that has it; everything after the first `=` is the value
+    /// Value of a parameter, for every service that has it; everything after the first `=` is the
+    /// value
     #[arg(long = "param", value_name = "NAME=VALUE")]
     pub params: Vec<String>,
-    /// Value of a secret, from a file (less one line end), kept sealed in the data directory; another value releases every service
+    /// Value of a secret, from a file (less one line end), kept sealed in the data directory;
+    /// another value releases every service
     #[arg(long = "secret", value_name = "KEY=FILE")]
     pub secrets: Vec<String>,
     /// End when every service has converged, or one has failed
@@ -54,6 +56,10 @@ pub struct Arguments {
 impl Arguments {
     /// The directory itself, without the `...` that asks for those below.
     pub(super) fn root(&self) -> &Path {
-        if self.dir.ends_with("...") { self.dir.parent().unwrap_or(Path::new(".")) } else { &self.dir }
+        if self.dir.ends_with("...") {
+            self.dir.parent().unwrap_or(Path::new("."))
+        } else {
+            &self.dir
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! What a new data directory found to be as desired although nothing was applied from it. Versions begin anew there, and a fetch that
-//! compares versions takes what another directory released under the same name, as on a fresh checkout, for what is desired now. Called
-//! at the end of `dev --until-converged`.
+//! What a new data directory found to be as desired although nothing was applied from it. Versions
+//! begin anew there, and a fetch that compares versions takes what another directory released under
+//! the same name, as on a fresh checkout, for what is desired now. Called at the end of `dev
+//! --until-converged`.
 
 use pvnctl::client::Client;
 use pvnctl::failure::Failure;
@@ -22,8 +23,9 @@ pub(super) async fn unapplied(client: &Client, service: &Service) -> Result<Vec<
         if applies.items.is_empty() && applies.unreadable.is_empty() {
             let version = instance.converged_version.as_deref().unwrap_or_default();
             told.push(format!(
-                "warning: {}/{} in {} was found at {version}, and nothing was applied from this new data directory, in which versions begin \
-                 anew: what another one released as {version} may be something else. Keep the data directory from run to run \
+                "warning: {}/{} in {} was found at {version}, and nothing was applied from this \
+                 new data directory, in which versions begin anew: what another one released as \
+                 {version} may be something else. Keep the data directory from run to run \
                  (`--data-dir`), or have `bundleName` name versions by what they hold",
                 service.application, service.name, instance.channel
             ));

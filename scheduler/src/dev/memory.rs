@@ -1,6 +1,7 @@
-//! What `dev` last released each service from, in a file of the data directory: the version of its config and a digest of
-//! what was given. Written before the release is asked for, with the release that was the newest then: as long as
-//! that is still the newest, nothing was released. So a crash between the two makes neither a release more nor one less.
+//! What `dev` last released each service from, in a file of the data directory: the version of its
+//! config and a digest of what was given. Written before the release is asked for, with the release
+//! that was the newest then: as long as that is still the newest, nothing was released. So a crash
+//! between the two makes neither a release more nor one less.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -53,31 +54,48 @@ pub(super) struct ReleaseMemory {
 }
 
 impl ReleaseMemory {
-    /// Reads it. One that is not there or not readable remembers nothing, which only means a release more.
+    /// Reads it. One that is not there or not readable remembers nothing, which only means a
+    /// release more.
     pub(super) fn open(data_dir: &Path) -> Self {
         let path = data_dir.join(FILE);
-        let services = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let services = std::fs::read(&path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
         Self { path, services }
     }
 
-    /// Whether the last release was made from something else. What is not given keeps its value, so giving
-    /// none is never something else.
+    /// Whether the last release was made from something else. What is not given keeps its value, so
+    /// giving none is never something else.
     pub(super) fn is_other(&self, service: &DesiredRelease<'_>) -> bool {
         let Some(last) = self.services.get(&service.key()) else { return true };
         let was_released = last.after != service.newest;
-        !was_released || last.config != service.config || (!service.given.is_empty() && last.params != digest(service.given))
+        !was_released
+            || last.config != service.config
+            || (!service.given.is_empty() && last.params != digest(service.given))
     }
 
     /// Writes down that it is about to be released; returns what stood there before.
-    pub(super) fn remember(&mut self, service: &DesiredRelease<'_>) -> Result<Option<LastRelease>, Failure> {
-        let from = LastRelease { config: service.config, params: digest(service.given), after: service.newest };
+    pub(super) fn remember(
+        &mut self,
+        service: &DesiredRelease<'_>,
+    ) -> Result<Option<LastRelease>, Failure> {
+        let from = LastRelease {
+            config: service.config,
+            params: digest(service.given),
+            after: service.newest,
+        };
         let before = self.services.insert(service.key(), from);
         self.write()?;
         Ok(before)
     }
 
     /// The release was refused: what was written down `before` counts again.
-    pub(super) fn put_back(&mut self, service: &DesiredRelease<'_>, before: Option<LastRelease>) -> Result<(), Failure> {
+    pub(super) fn put_back(
+        &mut self,
+        service: &DesiredRelease<'_>,
+        before: Option<LastRelease>,
+    ) -> Result<(), Failure> {
         match before {
             Some(before) => self.services.insert(service.key(), before),
             None => self.services.remove(&service.key()),
@@ -106,7 +124,11 @@ mod tests {
     use super::*;
 
     /// The service `shop/web`, unless said otherwise.
-    fn web<'a>(config: u64, params: &'a BTreeMap<String, String>, newest: Option<u8>) -> DesiredRelease<'a> {
+    fn web<'a>(
+        config: u64,
+        params: &'a BTreeMap<String, String>,
+        newest: Option<u8>,
+    ) -> DesiredRelease<'a> {
         let newest = newest.map(|number| format!("rel-{number:032x}").parse().unwrap());
         DesiredRelease { application: "shop", service: "web", config, given: params, newest }
     }
@@ -152,7 +174,9 @@ mod tests {
         let before = memory.remember(&web(2, &none, Some(1))).unwrap();
         memory.put_back(&web(2, &none, Some(1)), before).unwrap();
         let memory = ReleaseMemory::open(dir.path());
-        assert!(memory.is_other(&web(2, &none, Some(2))) && !memory.is_other(&web(1, &none, Some(2))));
+        assert!(
+            memory.is_other(&web(2, &none, Some(2))) && !memory.is_other(&web(1, &none, Some(2)))
+        );
     }
 
     #[test]

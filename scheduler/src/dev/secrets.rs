@@ -1,4 +1,5 @@
-//! Secrets that `dev` is given: nobody can set one before it serves, and it ends where one is missing.
+//! Secrets that `dev` is given: nobody can set one before it serves, and it ends where one is
+//! missing.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,15 +20,26 @@ const MISSING: &str = "secrets.";
 pub(super) fn read(texts: &[String]) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     let mut values = BTreeMap::new();
     for text in texts {
-        let Some((key, path)) = text.split_once('=').filter(|(key, path)| !key.is_empty() && !path.is_empty()) else {
+        let Some((key, path)) =
+            text.split_once('=').filter(|(key, path)| !key.is_empty() && !path.is_empty())
+        else {
             // It may be the value itself that was typed there.
-            return Err(Failure::with_next("a --secret has no key and file", "write it as KEY=FILE; the value is what the file holds"));
+            return Err(Failure::with_next(
+                "a --secret has no key and file",
+                "write it as KEY=FILE; the value is what the file holds",
+            ));
         };
-        let failed = |why: &str| Failure::user(format!("the value of --secret `{key}` cannot be had: {why}"));
+        let failed = |why: &str| {
+            Failure::user(format!("the value of --secret `{key}` cannot be had: {why}"))
+        };
         let mut value = Vec::new();
-        let file = pvnctl::files::open(Path::new(path)).map_err(|error| failed(&format!("its file cannot be opened: {error}")))?;
+        let file = pvnctl::files::open(Path::new(path))
+            .map_err(|error| failed(&format!("its file cannot be opened: {error}")))?;
         let limit = VALUE_LIMIT_BYTES as u64 + 1;
-        let read = file.take(limit).read_to_end(&mut value).map_err(|error| failed(&format!("its file cannot be read: {error}")))?;
+        let read = file
+            .take(limit)
+            .read_to_end(&mut value)
+            .map_err(|error| failed(&format!("its file cannot be read: {error}")))?;
         if read > VALUE_LIMIT_BYTES {
             return Err(failed(&format!("its file holds more than {VALUE_LIMIT_BYTES} bytes")));
         }
@@ -56,11 +68,13 @@ pub(super) async fn set(
     Ok(versions)
 }
 
-/// A refusal with a way out that there is in `dev`, which ends with it: then nobody answers `pvnctl secrets set`.
+/// A refusal with a way out that there is in `dev`, which ends with it: then nobody answers `pvnctl
+/// secrets set`.
 pub(super) fn with_a_way_out(mut failure: Failure) -> Failure {
     if let Failure::Refused(problem) = &mut failure {
         for problem in &mut problem.problems {
-            let is_unset = problem.help.as_ref().is_some_and(|help| help.contains("`pvnctl secrets set "));
+            let is_unset =
+                problem.help.as_ref().is_some_and(|help| help.contains("`pvnctl secrets set "));
             if let Some(key) = problem.path.strip_prefix(MISSING).filter(|_| is_unset) {
                 problem.help = Some(format!("give its value with `--secret {key}=FILE`"));
             }

@@ -29,24 +29,34 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
     let status = word("to").and_then(|text| text.parse::<Status>().ok());
     let kind = entry.kind.parse::<LogKind>().ok();
     let tone = match (kind, status) {
-        (Some(LogKind::InstanceStatus), Some(Status::Converged)) => AnsiColor::Green.on_default().bold(),
-        (Some(LogKind::InstanceStatus), Some(Status::Failed)) => AnsiColor::Red.on_default().bold(),
-        (Some(LogKind::InstanceStatus), Some(Status::WaitingManualApproval | Status::WaitingPreconditions | Status::Paused)) => {
-            AnsiColor::Yellow.on_default()
+        (Some(LogKind::InstanceStatus), Some(Status::Converged)) => {
+            AnsiColor::Green.on_default().bold()
         }
+        (Some(LogKind::InstanceStatus), Some(Status::Failed)) => AnsiColor::Red.on_default().bold(),
+        (
+            Some(LogKind::InstanceStatus),
+            Some(Status::WaitingManualApproval | Status::WaitingPreconditions | Status::Paused),
+        ) => AnsiColor::Yellow.on_default(),
         (Some(LogKind::InstanceStatus), _) => AnsiColor::Cyan.on_default(),
-        (Some(LogKind::DriftFound | LogKind::ApprovalAsked | LogKind::ApprovalExpired), _) => AnsiColor::Yellow.on_default().bold(),
+        (Some(LogKind::DriftFound | LogKind::ApprovalAsked | LogKind::ApprovalExpired), _) => {
+            AnsiColor::Yellow.on_default().bold()
+        }
         _ => Style::new(),
     };
     // What `dev` does by itself has been told already.
     if kind == Some(LogKind::ConfigApplied) {
         return None;
     }
-    let (tone, faint) = if colour { (tone, Style::new().dimmed()) } else { (Style::new(), Style::new()) };
+    let (tone, faint) =
+        if colour { (tone, Style::new().dimmed()) } else { (Style::new(), Style::new()) };
     let told = || entry.message.clone();
     let (who, message) = match (&entry.application, &entry.service, &entry.channel) {
         (Some(application), Some(service), Some(channel)) => {
-            let target = CommandTarget { application: application.as_str(), service: service.as_str(), channel: channel.as_str() };
+            let target = CommandTarget {
+                application: application.as_str(),
+                service: service.as_str(),
+                channel: channel.as_str(),
+            };
             (format!("{application}/{service} {channel}"), target.text(&entry.message))
         }
         (Some(application), Some(service), None) => (format!("{application}/{service}"), told()),
@@ -60,7 +70,8 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
     // The time of day, to the tenth of a second: RFC 3339 has it at a fixed place.
     let at = entry.at.to_string();
     let time = at.get(11..21).unwrap_or(&at);
-    let what: String = what.chars().map(|character| if character == '\n' { ' ' } else { character }).collect();
+    let what: String =
+        what.chars().map(|character| if character == '\n' { ' ' } else { character }).collect();
     let mut text = format!("{faint}{time}{faint:#} {who:<24} {what}\n");
     if let (Some(LogKind::ApprovalAsked), Some(application), Some(service), Some(channel)) =
         (kind, &entry.application, &entry.service, &entry.channel)
@@ -76,9 +87,14 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
 pub(super) fn open_questions(service: &Service, typed: &Typed) -> String {
     let mut text = String::new();
     for instance in &service.channels {
-        for approval in instance.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending) {
+        for approval in
+            instance.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending)
+        {
             let version = approval.version.as_deref().unwrap_or_default();
-            text += &format!("{}/{} {}: an approval was asked for {version} before\n", service.application, service.name, instance.channel);
+            text += &format!(
+                "{}/{} {}: an approval was asked for {version} before\n",
+                service.application, service.name, instance.channel
+            );
             let flags = decision_flags(approval.id, approval.plan_digest.as_deref());
             text += &answers(&service.application, &service.name, &instance.channel, &flags, typed);
         }
@@ -87,9 +103,17 @@ pub(super) fn open_questions(service: &Service, typed: &Typed) -> String {
 }
 
 /// How an approval is looked at and given.
-fn answers(application: &ApplicationName, service: &ServiceName, channel: &ChannelName, flags: &str, typed: &Typed) -> String {
+fn answers(
+    application: &ApplicationName,
+    service: &ServiceName,
+    channel: &ChannelName,
+    flags: &str,
+    typed: &Typed,
+) -> String {
     let see = typed.command(&format!("pvnctl services get {service} --app {application}"));
-    let yes = typed.command(&format!("pvnctl services approve {service} --app {application} --channel {channel} {flags}"));
+    let yes = typed.command(&format!(
+        "pvnctl services approve {service} --app {application} --channel {channel} {flags}"
+    ));
     format!("           see it:  {see}\n           approve: {}\n", yes.trim_end())
 }
 
@@ -119,7 +143,12 @@ mod tests {
 
     fn check(kind: &str, message: &str, data: Value, expected: &str) {
         assert_eq!(
-            tell(&entry(kind, message, data), &Typed::reaching(None, Some(Path::new("/d/t")), None), false).as_deref(),
+            tell(
+                &entry(kind, message, data),
+                &Typed::reaching(None, Some(Path::new("/d/t")), None),
+                false
+            )
+            .as_deref(),
             Some(expected)
         );
     }
@@ -150,7 +179,10 @@ mod tests {
             "approval.asked",
             "approval `qa` is asked for web-1",
             json!({"approval": "apr-00000000000000000000000000000001", "planDigest": "sha256:ab"}),
-            "22:13:20.1 shop/web eu              approval `qa` is asked for web-1\n           see it:  pvnctl --token-file /d/t services get web --app shop\n           approve: pvnctl --token-file /d/t services approve web --app shop --channel eu --approval apr-00000000000000000000000000000001 --plan-digest sha256:ab\n",
+            "22:13:20.1 shop/web eu              approval `qa` is asked for web-1\n           see \
+             it:  pvnctl --token-file /d/t services get web --app shop\n           approve: \
+             pvnctl --token-file /d/t services approve web --app shop --channel eu --approval \
+             apr-00000000000000000000000000000001 --plan-digest sha256:ab\n",
         );
     }
 

@@ -32,13 +32,17 @@ impl DriverLoop {
             PreparedEvent::Asks { .. } => {}
             PreparedEvent::Started { job, at } => self.job_started(batch, *job, *at),
             PreparedEvent::Waits { job, wait } => self.job_waits(batch, *job, wait.as_ref()),
-            PreparedEvent::Ended { job, end, gone, words } => self.job_ended(batch, *job, end, *gone, words),
+            PreparedEvent::Ended { job, end, gone, words } => {
+                self.job_ended(batch, *job, end, *gone, words)
+            }
         }
     }
 
     fn job_started(&mut self, batch: &mut Batch, job: JobId, at: Timestamp) {
         // One that was given up is followed on, and stays what it was told to be.
-        let Some(row) = self.world.jobs.get(&job).filter(|row| row.ended_at.is_none()) else { return };
+        let Some(row) = self.world.jobs.get(&job).filter(|row| row.ended_at.is_none()) else {
+            return;
+        };
         let (instance, once) = (row.instance, row.once);
         batch.change_job(&mut self.world, job, |row| {
             row.status = JobStatus::Running;
@@ -55,22 +59,38 @@ impl DriverLoop {
     /// `wait`: `None` when it waits for nothing any more.
     fn job_waits(&mut self, batch: &mut Batch, job: JobId, wait: Option<&JobWait>) {
         // What runs or is over waits for nothing but to be looked at: this was told too late.
-        let says_nothing = |row: &JobRow| row.started_at.is_some() && wait.is_some_and(|wait| !wait.is_unseen);
-        let row = self.world.jobs.get(&job).filter(|row| row.ended_at.is_none() && !says_nothing(row));
+        let says_nothing =
+            |row: &JobRow| row.started_at.is_some() && wait.is_some_and(|wait| !wait.is_unseen);
+        let row =
+            self.world.jobs.get(&job).filter(|row| row.ended_at.is_none() && !says_nothing(row));
         let Some((instance, once)) = row.map(|row| (row.instance, row.once)) else { return };
         batch.change_job(&mut self.world, job, |row| {
             if row.started_at.is_none() {
                 row.status = JobStatus::Starting;
             }
             match wait {
-                Some(wait) if row.started_at.is_some() => row.message = format!("waits: {}; ends when {}", wait.why, wait.ends_when),
-                Some(wait) => row.message = format!("waits until {}: {}; ends when {}", wait.until, wait.why, wait.ends_when),
+                Some(wait) if row.started_at.is_some() => {
+                    row.message = format!("waits: {}; ends when {}", wait.why, wait.ends_when)
+                }
+                Some(wait) => {
+                    row.message = format!(
+                        "waits until {}: {}; ends when {}",
+                        wait.until, wait.why, wait.ends_when
+                    )
+                }
                 None => row.waits_no_more(),
             }
         });
-        let wait = wait.cloned().map(|JobWait { why, ends_when, until, surroundings, is_unseen }| {
-            Box::new(engine::event::Wait { why, ends_when, until, tried_again: surroundings, is_unseen })
-        });
+        let wait =
+            wait.cloned().map(|JobWait { why, ends_when, until, surroundings, is_unseen }| {
+                Box::new(engine::event::Wait {
+                    why,
+                    ends_when,
+                    until,
+                    tried_again: surroundings,
+                    is_unseen,
+                })
+            });
         if !once {
             batch.send(&mut self.world, instance, Event::JobWaits { job, wait }, None);
         }
@@ -87,7 +107,8 @@ impl DriverLoop {
             return batch.send(&mut self.world, instance, Event::Unstarted { job }, None);
         }
         let flying = kept.and_then(|kept| kept.state.job(job));
-        let poll = kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.observe.poll());
+        let poll =
+            kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.observe.poll());
         let asked = JobPurpose {
             kind: row.kind,
             mode: flying.and_then(|job| job.fetch_mode).or(poll.map(|poll| poll.mode)),
@@ -100,10 +121,18 @@ impl DriverLoop {
         let (instance, once) = (row.instance, row.once);
         let is_unsettled = kept.is_some_and(|kept| kept.state.given_up().any(|id| id == job));
         if row.ended_at.is_some() && !is_unsettled {
-            let message = format!("the end of {job} was told after it was given up ({})", row.status);
+            let message =
+                format!("the end of {job} was told after it was given up ({})", row.status);
             let data = serde_json::json!({"job": job, "said": {"status": ending.status, "exitCode": ending.exit_code}});
             let names = kept.map(|kept| kept.names.clone());
-            batch.log(&mut self.world, names.as_deref(), LogKind::JobLateReport, (None, None), message, data);
+            batch.log(
+                &mut self.world,
+                names.as_deref(),
+                LogKind::JobLateReport,
+                (None, None),
+                message,
+                data,
+            );
         }
         batch.end_job(&mut self.world, job, &ending);
         self.once_until.remove(&job);
@@ -111,8 +140,18 @@ impl DriverLoop {
         if once {
             return;
         }
-        batch.send(&mut self.world, instance, Event::JobEnded { job, outcome: ending.outcome }, None);
-        if self.world.instances.get(&instance).is_some_and(|kept| kept.state.given_up().any(|id| id == job)) {
+        batch.send(
+            &mut self.world,
+            instance,
+            Event::JobEnded { job, outcome: ending.outcome },
+            None,
+        );
+        if self
+            .world
+            .instances
+            .get(&instance)
+            .is_some_and(|kept| kept.state.given_up().any(|id| id == job))
+        {
             // Its runner tells once more when it is known to be gone, also after a restart.
             batch.keep_unsettled(&mut self.world, job);
         }

@@ -1,5 +1,6 @@
-//! What is decided in one go: steps of the engine, and everything that has to be committed with them. If the commit
-//! fails, [`Batch::undo`] makes the world as it was, so that nothing has happened.
+//! What is decided in one go: steps of the engine, and everything that has to be committed with
+//! them. If the commit fails, [`Batch::undo`] makes the world as it was, so that nothing has
+//! happened.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -97,11 +98,19 @@ impl Batch {
         }
     }
 
-    /// Sends an event to an instance, and what follows from it to the others of its service. `caller` is the person
-    /// behind it. An instance that the engine leaves in a state that must not be stops there, and it alone.
-    pub(super) fn send(&mut self, world: &mut World, id: InstanceId, event: Event, caller: Option<&Caller>) {
+    /// Sends an event to an instance, and what follows from it to the others of its service.
+    /// `caller` is the person behind it. An instance that the engine leaves in a state that
+    /// must not be stops there, and it alone.
+    pub(super) fn send(
+        &mut self,
+        world: &mut World,
+        id: InstanceId,
+        event: Event,
+        caller: Option<&Caller>,
+    ) {
         let mut queue = VecDeque::from([(id, event)]);
-        // Ends: an Upstream event is sent only when what a channel shows to others changed, and the graph of channels has no cycle.
+        // Ends: an Upstream event is sent only when what a channel shows to others changed, and the
+        // graph of channels has no cycle.
         while let Some((id, event)) = queue.pop_front() {
             self.step(world, id, event, caller, &mut queue);
         }
@@ -134,7 +143,8 @@ impl Batch {
             Ok(stepped) => stepped,
             Err(why) => {
                 // As it was before this event, which is lost: what the runner tells it tells again.
-                let before = || self.before.get(&id).and_then(Option::as_ref).map(|kept| kept.state.clone());
+                let before =
+                    || self.before.get(&id).and_then(Option::as_ref).map(|kept| kept.state.clone());
                 kept.state = sound.or_else(before).expect("it was copied before the step");
                 return self.stop_instance(world, kept, why, queue);
             }
@@ -152,11 +162,19 @@ impl Batch {
         }
         world.lanes.update(&kept.state, kept.names.service.0);
 
-        let is_withdrawn = |job: &JobId| actions.iter().any(|action| matches!(action, Action::Withdraw { job: at, .. } if at == job));
-        for job in flying.into_iter().filter(|job| kept.state.job(*job).is_none() && !is_withdrawn(job)) {
+        let is_withdrawn = |job: &JobId| {
+            actions
+                .iter()
+                .any(|action| matches!(action, Action::Withdraw { job: at, .. } if at == job))
+        };
+        for job in
+            flying.into_iter().filter(|job| kept.state.job(*job).is_none() && !is_withdrawn(job))
+        {
             self.give_up(world, job);
         }
-        queue.extend(self.withdraw_void_start(world, &kept.state).map(|job| (id, Event::Unstarted { job })));
+        queue.extend(
+            self.withdraw_void_start(world, &kept.state).map(|job| (id, Event::Unstarted { job })),
+        );
         self.changes.extend(shown.changes(&kept.state, kept.names.channel.0, now));
         if shown.tells_others(&kept.state) {
             queue.extend(dependents(world, &kept.names, Some(&kept.state)));
@@ -178,7 +196,8 @@ impl Batch {
         Some(job)
     }
 
-    /// The engine waits no longer for this job. If nobody told its end, its row says so; what comes later is still taken in.
+    /// The engine waits no longer for this job. If nobody told its end, its row says so; what comes
+    /// later is still taken in.
     fn give_up(&mut self, world: &mut World, id: JobId) {
         let now = self.now;
         self.change_job(world, id, |job| {
@@ -189,7 +208,13 @@ impl Batch {
         });
     }
 
-    pub(super) fn action(&mut self, world: &mut World, kept: &InstanceEntry, action: Action, caller: Option<&Caller>) {
+    pub(super) fn action(
+        &mut self,
+        world: &mut World,
+        kept: &InstanceEntry,
+        action: Action,
+        caller: Option<&Caller>,
+    ) {
         match action {
             Action::Start(start) => {
                 world.counters.job += 1;
@@ -220,13 +245,23 @@ impl Batch {
                 self.tasks.push(Task::Start(Box::new(start), kept.names.clone()));
             }
             Action::Stop { job, why } => self.stop(world, kept.state.instance(), job, why),
-            Action::Withdraw { job, why } => self.end_job(world, job, &Ending::withdrawn(why, self.now)),
+            Action::Withdraw { job, why } => {
+                self.end_job(world, job, &Ending::withdrawn(why, self.now))
+            }
             Action::Rollback { from, to } => {
                 let id = self.pending(world, kept.state.instance(), action);
-                self.tasks.push(Task::Rollback(Rollback { action: id, names: kept.names.clone(), from, to }));
+                self.tasks.push(Task::Rollback(Rollback {
+                    action: id,
+                    names: kept.names.clone(),
+                    from,
+                    to,
+                }));
             }
             Action::Log(LogLine { kind, actor, message, data }) => {
-                let data = data.into_iter().map(|(key, value)| (key, value.into())).collect::<serde_json::Map<_, _>>();
+                let data = data
+                    .into_iter()
+                    .map(|(key, value)| (key, value.into()))
+                    .collect::<serde_json::Map<_, _>>();
                 let origin = caller.filter(|_| actor.is_some()).map(|caller| caller.origin.clone());
                 self.log(world, Some(&kept.names), kind, (actor, origin), message, data.into());
             }
@@ -245,14 +280,25 @@ impl Batch {
     }
 
     /// Has a job stopped.
-    pub(super) fn stop(&mut self, world: &mut World, instance: InstanceId, job: JobId, why: StopReason) {
+    pub(super) fn stop(
+        &mut self,
+        world: &mut World,
+        instance: InstanceId,
+        job: JobId,
+        why: StopReason,
+    ) {
         let id = self.pending(world, instance, Action::Stop { job, why });
         self.tasks.push(Task::Stop(id, world.placed(job)));
     }
 
     fn pending(&mut self, world: &mut World, instance: InstanceId, action: Action) -> i64 {
         world.counters.action += 1;
-        self.actions.push(PendingAction { id: world.counters.action, instance, action, created_at: self.now });
+        self.actions.push(PendingAction {
+            id: world.counters.action,
+            instance,
+            action,
+            created_at: self.now,
+        });
         world.counters.action
     }
 
@@ -295,8 +341,8 @@ impl Batch {
         world.put(kept);
     }
 
-    /// The rows of the instances that are not as they were. Many are asked and few change: a decision goes to all channels
-    /// of a service, the turn of the clock to everybody.
+    /// The rows of the instances that are not as they were. Many are asked and few change: a
+    /// decision goes to all channels of a service, the turn of the clock to everybody.
     fn changed_instances(&mut self, world: &mut World) -> Vec<InstanceRow> {
         let mut rows = Vec::new();
         for (id, before) in &mut self.before {
@@ -305,12 +351,19 @@ impl Batch {
                     kept.revision += 1;
                     rows.push(kept.row());
                 }
-            } else if let Some(stopped) = world.broken.get_mut(id).filter(|stopped| !stopped.needs_hand()) {
+            } else if let Some(stopped) =
+                world.broken.get_mut(id).filter(|stopped| !stopped.needs_hand())
+            {
                 stopped.revision += 1;
                 rows.push(stopped.row());
             }
         }
-        rows.extend(self.written.iter().filter(|id| !self.before.contains_key(id)).filter_map(|id| world.row(*id)));
+        rows.extend(
+            self.written
+                .iter()
+                .filter(|id| !self.before.contains_key(id))
+                .filter_map(|id| world.row(*id)),
+        );
         rows
     }
 
@@ -356,5 +409,7 @@ impl Batch {
 
 /// Whether an instance is deleted for good: nothing of it runs, or may.
 pub(super) fn is_over(state: &State) -> bool {
-    state.is_deleted() && state.jobs_in_flight().next().is_none() && state.given_up().next().is_none()
+    state.is_deleted()
+        && state.jobs_in_flight().next().is_none()
+        && state.given_up().next().is_none()
 }

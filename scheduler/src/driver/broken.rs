@@ -1,7 +1,8 @@
-//! An instance that cannot go on: its row cannot be read, or a step of the engine broke an invariant. It stops there, and
-//! it alone: nothing is started for it and nothing is killed, what its jobs tell is kept, and people see BROKEN with the
-//! reason until somebody starts it anew (`pvnctl services retry`). Its row stays as it was, so that a version of the
-//! program that can read it goes on with it.
+//! An instance that cannot go on: its row cannot be read, or a step of the engine broke an
+//! invariant. It stops there, and it alone: nothing is started for it and nothing is killed, what
+//! its jobs tell is kept, and people see BROKEN with the reason until somebody starts it anew
+//! (`pvnctl services retry`). Its row stays as it was, so that a version of the program that can
+//! read it goes on with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,15 +31,17 @@ mod guard;
 pub(super) use guard::{guarded, sound};
 
 /// The way out, for people.
-const WAY_OUT: &str = "`pvnctl services retry` starts it anew: fetch then decides, or a person where there is no fetch";
+const WAY_OUT: &str = "`pvnctl services retry` starts it anew: fetch then decides, or a person \
+                       where there is no fetch";
 
 /// The same where a person may have paused it, as far as anybody knows.
-const WAY_OUT_PAUSED: &str = "`pvnctl services retry` starts it anew, as PAUSED because nobody knows any more whether it was; \
-                              `pvnctl services resume` then lets fetch decide, or a person where there is no fetch";
+const WAY_OUT_PAUSED: &str = "`pvnctl services retry` starts it anew, as PAUSED because nobody \
+                              knows any more whether it was; `pvnctl services resume` then lets \
+                              fetch decide, or a person where there is no fetch";
 
 /// The same where nobody but a person can tell what belongs into the row.
-const BY_HAND: &str =
-    "somebody mends that row by hand: stop the daemon, change it with `sqlite3 FILE` (`pvn-scheduler backup` before), and start it again";
+const BY_HAND: &str = "somebody mends that row by hand: stop the daemon, change it with `sqlite3 \
+                       FILE` (`pvn-scheduler backup` before), and start it again";
 
 /// An instance that stands still.
 #[derive(Debug, Clone)]
@@ -73,8 +76,24 @@ struct UnreadableParts {
 
 impl Stopped {
     /// One whose row cannot be used. What is known of it is read from the pieces.
-    pub(super) fn unreadable(loaded: LoadedInstance, why: String, desired: Option<Box<Desired>>, observer: bool, now: Timestamp) -> Self {
-        let LoadedInstance { application, service, channel, runtime, revision, stored, gone, damage, .. } = loaded;
+    pub(super) fn unreadable(
+        loaded: LoadedInstance,
+        why: String,
+        desired: Option<Box<Desired>>,
+        observer: bool,
+        now: Timestamp,
+    ) -> Self {
+        let LoadedInstance {
+            application,
+            service,
+            channel,
+            runtime,
+            revision,
+            stored,
+            gone,
+            damage,
+            ..
+        } = loaded;
         let pieces: serde_json::Value = serde_json::from_str(&stored).unwrap_or_default();
         let piece = |name: &str| pieces.get(name).cloned().unwrap_or_default();
         // Nobody can say that it is not paused, unless the row could be read so far.
@@ -91,12 +110,26 @@ impl Stopped {
             unsettled_in: serde_json::from_value(piece("unsettled_in")).ok(),
         };
         let names = Arc::new(InstanceNames { application, service, channel });
-        let damage =
-            UnreadableParts { needs_hand: damage.is_some_and(|damage| damage.needs_hand), forgot_pause, ..UnreadableParts::default() };
-        Self { names, runtime, revision, stored, known, why, since: now, told: BTreeMap::new(), damage }
+        let damage = UnreadableParts {
+            needs_hand: damage.is_some_and(|damage| damage.needs_hand),
+            forgot_pause,
+            ..UnreadableParts::default()
+        };
+        Self {
+            names,
+            runtime,
+            revision,
+            stored,
+            known,
+            why,
+            since: now,
+            told: BTreeMap::new(),
+            damage,
+        }
     }
 
-    /// One of whose jobs or pending actions rows cannot be read. `is_there` says of a job in flight whether its row can.
+    /// One of whose jobs or pending actions rows cannot be read. `is_there` says of a job in flight
+    /// whether its row can.
     pub(super) fn damaged(
         kept: InstanceEntry,
         why: String,
@@ -104,12 +137,14 @@ impl Stopped {
         is_there: &dyn Fn(JobId) -> bool,
         now: Timestamp,
     ) -> Self {
-        let missing: Vec<_> = kept.state.jobs_in_flight().filter(|job| !is_there(job.id)).cloned().collect();
+        let missing: Vec<_> =
+            kept.state.jobs_in_flight().filter(|job| !is_there(job.id)).cloned().collect();
         let mut stopped = Self::of(kept, why, now);
         for job in missing {
             stopped.damage.jobs.push(job.id);
             if job.kind == JobKind::Apply {
-                (stopped.known.unsettled, stopped.known.unsettled_in) = (Some(job.id), Some(job.runtime));
+                (stopped.known.unsettled, stopped.known.unsettled_in) =
+                    (Some(job.id), Some(job.runtime));
             }
         }
         stopped.note_rows(rows);
@@ -140,10 +175,14 @@ impl Stopped {
         self.damage.jobs.iter().copied()
     }
 
-    /// The apply of it that may run and has no row which says so, with the runtime in which it holds a place: the one that is
-    /// known, or else the instance's.
+    /// The apply of it that may run and has no row which says so, with the runtime in which it
+    /// holds a place: the one that is known, or else the instance's.
     fn may_run(&self) -> Option<(JobId, &RuntimeName, Timestamp)> {
-        Some((self.known.unsettled?, self.known.unsettled_in.as_ref().unwrap_or(&self.runtime), self.since))
+        Some((
+            self.known.unsettled?,
+            self.known.unsettled_in.as_ref().unwrap_or(&self.runtime),
+            self.since,
+        ))
     }
 
     /// Whether nobody but a person can tell what belongs into its row.
@@ -218,14 +257,27 @@ impl Stopped {
     }
 
     pub(super) fn refusal(&self) -> Refusal {
-        Refusal::Conflict(format!("{} is BROKEN ({}) until {}", self.names.label(), self.why, self.way_out()))
+        Refusal::Conflict(format!(
+            "{} is BROKEN ({}) until {}",
+            self.names.label(),
+            self.why,
+            self.way_out()
+        ))
     }
 
     pub(super) fn explain(&self) -> Explanation {
         let cause = |code, message| Cause { code, message, since: Some(self.since), until: None };
-        let causes =
-            vec![cause(CauseCode::Broken, self.why.clone()), cause(CauseCode::WaitsForPerson, format!("ends when {}", self.way_out()))];
-        Explanation { status: Status::Broken, reason: None, message: self.message(), causes, next: Vec::new() }
+        let causes = vec![
+            cause(CauseCode::Broken, self.why.clone()),
+            cause(CauseCode::WaitsForPerson, format!("ends when {}", self.way_out())),
+        ];
+        Explanation {
+            status: Status::Broken,
+            reason: None,
+            message: self.message(),
+            causes,
+            next: Vec::new(),
+        }
     }
 }
 
@@ -235,7 +287,8 @@ impl World {
         let Some(stopped) = self.broken.get_mut(&id) else { return };
         match event {
             Event::Desired(desired) => {
-                let is_new = stopped.known.desired.as_ref().is_none_or(|old| old.release != desired.release);
+                let is_new =
+                    stopped.known.desired.as_ref().is_none_or(|old| old.release != desired.release);
                 stopped.known.deleted &= !is_new;
                 stopped.known.desired = Some(desired);
             }
@@ -245,12 +298,21 @@ impl World {
         }
     }
 
-    /// Takes in one that stands still; its jobs keep their places, and so does an apply that may still run.
+    /// Takes in one that stands still; its jobs keep their places, and so does an apply that may
+    /// still run.
     pub(super) fn put_broken(&mut self, stopped: Stopped) {
         let (id, service) = (stopped.names.instance(), stopped.names.service.0);
-        let jobs = self.jobs.values().filter(|job| job.instance == id && job.ended_at.is_none() && !job.once);
+        let jobs = self
+            .jobs
+            .values()
+            .filter(|job| job.instance == id && job.ended_at.is_none() && !job.once);
         let may_run = stopped.may_run().filter(|(job, ..)| jobs.clone().all(|row| row.id != *job));
-        self.lanes.leave(id, service, jobs.map(|job| (job.kind, &job.runtime, job.created_at, job.id)), may_run);
+        self.lanes.leave(
+            id,
+            service,
+            jobs.map(|job| (job.kind, &job.runtime, job.created_at, job.id)),
+            may_run,
+        );
         let of_service = self.services.entry(service).or_default();
         if !of_service.contains(&id) {
             of_service.push(id);
@@ -261,23 +323,42 @@ impl World {
 
 impl Batch {
     /// The instance goes no further. It is as it was before the step that failed.
-    pub(super) fn stop_instance(&mut self, world: &mut World, kept: InstanceEntry, why: String, queue: &mut VecDeque<(InstanceId, Event)>) {
+    pub(super) fn stop_instance(
+        &mut self,
+        world: &mut World,
+        kept: InstanceEntry,
+        why: String,
+        queue: &mut VecDeque<(InstanceId, Event)>,
+    ) {
         let id = kept.state.instance();
         tracing::error!(instance = %kept.names.label(), why, "an invariant is broken; the instance stops, please report this");
         let names = kept.names.clone();
         if let Some(release) = kept.state.desired().map(|desired| desired.release) {
-            self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status: Status::Broken, at: self.now });
+            self.changes.push(Change::ReleaseStatus {
+                release,
+                channel: names.channel.0,
+                status: Status::Broken,
+                at: self.now,
+            });
         }
         if kept.state.converged_version().is_some() {
             queue.extend(super::shown::dependents(world, &names, None));
         }
         let why = format!("an invariant of the engine is broken: {why}");
-        self.log(world, Some(&names), LogKind::InstanceBroken, (None, None), why.clone(), serde_json::json!({}));
+        self.log(
+            world,
+            Some(&names),
+            LogKind::InstanceBroken,
+            (None, None),
+            why.clone(),
+            serde_json::json!({}),
+        );
         self.stopped.push(id);
         world.put_broken(Stopped::of(kept, why, self.now));
     }
 
-    /// Puts a state made anew in the place of one that stands still. `false` when that is broken too.
+    /// Puts a state made anew in the place of one that stands still. `false` when that is broken
+    /// too.
     fn begin_anew(&mut self, world: &mut World, stopped: Stopped, known: Salvaged) -> bool {
         let (id, now) = (stopped.names.instance(), self.now);
         let (state, actions) = match guarded(|| State::anew(id, known, now)) {
@@ -289,10 +370,21 @@ impl Batch {
             }
         };
         let (names, runtime) = (stopped.names.clone(), stopped.runtime.clone());
-        let kept = InstanceEntry { names: names.clone(), runtime, state, revision: stopped.revision, wake: None };
+        let kept = InstanceEntry {
+            names: names.clone(),
+            runtime,
+            state,
+            revision: stopped.revision,
+            wake: None,
+        };
         if let Some(release) = kept.state.desired().map(|desired| desired.release) {
             let status = kept.state.standing().status;
-            self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status, at: now });
+            self.changes.push(Change::ReleaseStatus {
+                release,
+                channel: names.channel.0,
+                status,
+                at: now,
+            });
         }
         for action in actions {
             self.action(world, &kept, action, None);
@@ -314,15 +406,32 @@ impl Batch {
         }
         let (names, why) = (stopped.names.clone(), stopped.why.clone());
         if let Some(release) = stopped.known.desired.as_ref().map(|desired| desired.release) {
-            self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status: Status::Broken, at: self.now });
+            self.changes.push(Change::ReleaseStatus {
+                release,
+                channel: names.channel.0,
+                status: Status::Broken,
+                at: self.now,
+            });
         }
-        self.log(world, Some(&names), LogKind::InstanceBroken, (None, None), why, serde_json::json!({}));
+        self.log(
+            world,
+            Some(&names),
+            LogKind::InstanceBroken,
+            (None, None),
+            why,
+            serde_json::json!({}),
+        );
     }
 }
 
 impl DriverLoop {
-    /// Keeps the end of a job whose instance stands still, until that goes on. `false` when it does not stand still.
-    pub(super) fn keep_for_broken(&mut self, instance: InstanceId, arrived: &PreparedEvent) -> bool {
+    /// Keeps the end of a job whose instance stands still, until that goes on. `false` when it does
+    /// not stand still.
+    pub(super) fn keep_for_broken(
+        &mut self,
+        instance: InstanceId,
+        arrived: &PreparedEvent,
+    ) -> bool {
         let Some(stopped) = self.world.broken.get_mut(&instance) else { return false };
         if let PreparedEvent::Ended { job, .. } = arrived {
             stopped.told.insert(*job, arrived.clone());
@@ -336,7 +445,8 @@ impl DriverLoop {
         if broken.is_empty() && unplaced.is_empty() && self.broken.borrow().is_empty() {
             return;
         }
-        let lines: std::collections::BTreeSet<String> = broken.values().map(Stopped::line).chain(unplaced.iter().cloned()).collect();
+        let lines: std::collections::BTreeSet<String> =
+            broken.values().map(Stopped::line).chain(unplaced.iter().cloned()).collect();
         self.broken.send_replace(lines.into_iter().collect());
     }
 
@@ -344,7 +454,12 @@ impl DriverLoop {
     ///
     /// # Errors
     /// When only a change of the database by hand helps.
-    pub(super) fn mend(&mut self, batch: &mut Batch, id: InstanceId, caller: &Caller) -> Result<(), Refusal> {
+    pub(super) fn mend(
+        &mut self,
+        batch: &mut Batch,
+        id: InstanceId,
+        caller: &Caller,
+    ) -> Result<(), Refusal> {
         let Some(stopped) = self.world.broken.get(&id) else { return Ok(()) };
         if stopped.damage.needs_hand {
             return Err(stopped.refusal());
@@ -353,7 +468,12 @@ impl DriverLoop {
         let names = stopped.names.clone();
         let mut known = stopped.known.clone();
         let mut others = Vec::new();
-        for job in self.world.jobs.values().filter(|job| job.instance == id && job.ended_at.is_none() && !job.once) {
+        for job in self
+            .world
+            .jobs
+            .values()
+            .filter(|job| job.instance == id && job.ended_at.is_none() && !job.once)
+        {
             match &job.start {
                 Some(start) if job.kind == JobKind::Apply && known.flying.is_none() => {
                     known.flying = Some(Flying {
@@ -382,12 +502,32 @@ impl DriverLoop {
             });
             batch.stop(&mut self.world, id, job, engine::action::StopReason::NotWanted);
         }
-        let paused = if stopped.damage.forgot_pause { ", PAUSED because nobody knows whether it was" } else { "" };
-        let message = format!("{} starts {} anew{paused}; it was broken: {}", caller.who, names.label(), stopped.why);
+        let paused = if stopped.damage.forgot_pause {
+            ", PAUSED because nobody knows whether it was"
+        } else {
+            ""
+        };
+        let message = format!(
+            "{} starts {} anew{paused}; it was broken: {}",
+            caller.who,
+            names.label(),
+            stopped.why
+        );
         let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
-        batch.log(&mut self.world, Some(&names), LogKind::InstanceMended, who, message, serde_json::json!({}));
+        batch.log(
+            &mut self.world,
+            Some(&names),
+            LogKind::InstanceMended,
+            who,
+            message,
+            serde_json::json!({}),
+        );
         let why = "its row could not be read when its instance was started anew";
-        let over = stopped.damage.jobs.iter().map(|job| Change::JobGivenUp { job: *job, at: now, why: why.to_owned() });
+        let over = stopped.damage.jobs.iter().map(|job| Change::JobGivenUp {
+            job: *job,
+            at: now,
+            why: why.to_owned(),
+        });
         batch.changes.extend(over);
         batch.performed.extend(&stopped.damage.actions);
         if batch.begin_anew(&mut self.world, stopped.clone(), known) {

@@ -1,5 +1,5 @@
-//! What people ask of the loop, through [`super::Handle`]: decide on an approval, pause, retry, cancel, explain, dry
-//! runs, and the plans that the planner made.
+//! What people ask of the loop, through [`super::Handle`]: decide on an approval, pause, retry,
+//! cancel, explain, dry runs, and the plans that the planner made.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +82,8 @@ pub(super) struct Plan {
     pub(super) instances: Vec<(Arc<InstanceNames>, RuntimeName)>,
     /// What is sent to instances, in order.
     pub(super) events: Vec<(InstanceId, Event)>,
-    /// The automatic rollback that this is, or whose refusal it is: stored only while that is still wanted.
+    /// The automatic rollback that this is, or whose refusal it is: stored only while that is
+    /// still wanted.
     pub(super) rollback: Option<Rollback>,
 }
 
@@ -142,11 +143,18 @@ impl DriverLoop {
                             together: &|| self.world.together(&kept.names, &upstream),
                             target: &kept.names.target(),
                         };
-                        Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), around))
+                        Ok(engine::explain(
+                            &kept.state,
+                            &self.world.lanes,
+                            self.clock.now(),
+                            around,
+                        ))
                     }
                     None => match self.world.broken.get(&instance) {
                         Some(stopped) => Ok(stopped.explain()),
-                        None => Err(Refusal::NotFound("the service does not exist in that channel".to_owned())),
+                        None => Err(Refusal::NotFound(
+                            "the service does not exist in that channel".to_owned(),
+                        )),
                     },
                 };
                 if let Ok(explanation) = &mut explanation {
@@ -164,21 +172,31 @@ impl DriverLoop {
     }
 
     /// Does what is asked; what it changes is answered after the commit.
-    pub(super) fn call(&mut self, batch: &mut Batch, call: Call, answers: &mut Vec<PendingAnswer>, plans: &mut Vec<PendingAnswer>) {
+    pub(super) fn call(
+        &mut self,
+        batch: &mut Batch,
+        call: Call,
+        answers: &mut Vec<PendingAnswer>,
+        plans: &mut Vec<PendingAnswer>,
+    ) {
         let Some(call) = self.read_only(call) else { return };
         match call {
-            Call::Person { instance, ask, caller, reply } => match self.person(batch, instance, ask, &caller) {
-                Ok(()) => answers.push(PendingAnswer::later(reply, ())),
-                Err(why) => drop(reply.send(Err(why))),
-            },
+            Call::Person { instance, ask, caller, reply } => {
+                match self.person(batch, instance, ask, &caller) {
+                    Ok(()) => answers.push(PendingAnswer::later(reply, ())),
+                    Err(why) => drop(reply.send(Err(why))),
+                }
+            }
             Call::Cancel { job, caller, reply } => match self.cancel(batch, job, &caller) {
                 Ok(()) => answers.push(PendingAnswer::later(reply, ())),
                 Err(why) => drop(reply.send(Err(why))),
             },
-            Call::RunOnce { instance, kind, caller, reply } => match self.run_once(batch, instance, kind, &caller) {
-                Ok(job) => answers.push(PendingAnswer::later(reply, job)),
-                Err(why) => drop(reply.send(Err(why))),
-            },
+            Call::RunOnce { instance, kind, caller, reply } => {
+                match self.run_once(batch, instance, kind, &caller) {
+                    Ok(job) => answers.push(PendingAnswer::later(reply, job)),
+                    Err(why) => drop(reply.send(Err(why))),
+                }
+            }
             Call::Plan { plan, reply } => match self.settle(batch, plan.rollback.as_ref()) {
                 Ok(is_wanted) => {
                     if is_wanted {
@@ -221,11 +239,19 @@ impl DriverLoop {
             batch.send(&mut self.world, instance, event, None);
         }
         if let Some(who) = revoked {
-            self.tell_all(batch, &Event::Disowned { who: who.clone() }, |state| state.counts_on(&who));
+            self.tell_all(batch, &Event::Disowned { who: who.clone() }, |state| {
+                state.counts_on(&who)
+            });
         }
     }
 
-    fn person(&mut self, batch: &mut Batch, id: InstanceId, ask: Ask, caller: &Caller) -> Result<(), Refusal> {
+    fn person(
+        &mut self,
+        batch: &mut Batch,
+        id: InstanceId,
+        ask: Ask,
+        caller: &Caller,
+    ) -> Result<(), Refusal> {
         if self.world.broken.contains_key(&id) && matches!(ask, Ask::Retry) {
             return self.mend(batch, id, caller);
         }
@@ -237,31 +263,53 @@ impl DriverLoop {
         };
         let names = kept.names.clone();
         let label = names.label();
-        if kept.state.is_deleted() && matches!(ask, Ask::Pause | Ask::Resume | Ask::Refresh(_) | Ask::Retry) {
+        if kept.state.is_deleted()
+            && matches!(ask, Ask::Pause | Ask::Resume | Ask::Refresh(_) | Ask::Retry)
+        {
             return Err(Refusal::Conflict(format!(
-                "{label} is DELETED, because a config took the release channel away: nothing runs or waits there; once the config has the \
-                 channel again, {}",
+                "{label} is DELETED, because a config took the release channel away: nothing runs \
+                 or waits there; once the config has the channel again, {}",
                 engine::brings_back(&names.target(), kept.state.had())
             )));
         }
         let events: Vec<(InstanceId, Event)> = match ask {
-            Ask::Approve(request) => match decision(kept, request, Decision::Approve, caller, &label) {
-                Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
-                Err(why) => return Err(why),
-            },
-            Ask::Reject(request) => match decision(kept, request, Decision::Reject, caller, &label) {
-                Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
+            Ask::Approve(request) => {
+                match decision(kept, request, Decision::Approve, caller, &label) {
+                    Ok(event) => self
+                        .world
+                        .siblings(names.service.0)
+                        .into_iter()
+                        .map(|sibling| (sibling, event.clone()))
+                        .collect(),
+                    Err(why) => return Err(why),
+                }
+            }
+            Ask::Reject(request) => match decision(kept, request, Decision::Reject, caller, &label)
+            {
+                Ok(event) => self
+                    .world
+                    .siblings(names.service.0)
+                    .into_iter()
+                    .map(|sibling| (sibling, event.clone()))
+                    .collect(),
                 Err(why) => return Err(why),
             },
             Ask::Pause => vec![(id, Event::Pause { who: caller.who.clone() })],
             Ask::Resume => vec![(id, Event::Resume)],
             Ask::Refresh(_) | Ask::Retry if kept.state.desired().is_none() => {
-                return Err(Refusal::Conflict(format!("{label} has no release yet; make one with `pvnctl services push`")));
+                return Err(Refusal::Conflict(format!(
+                    "{label} has no release yet; make one with `pvnctl services push`"
+                )));
             }
             Ask::Refresh(_) if kept.state.is_paused() => {
-                return Err(Refusal::Conflict(format!("{label} is paused; `pvnctl services resume {}` looks at it again", names.target())));
+                return Err(Refusal::Conflict(format!(
+                    "{label} is paused; `pvnctl services resume {}` looks at it again",
+                    names.target()
+                )));
             }
-            Ask::Refresh(RefreshRequest { try_again }) => vec![(id, Event::Refresh { who: caller.who.clone(), tries_again: try_again })],
+            Ask::Refresh(RefreshRequest { try_again }) => {
+                vec![(id, Event::Refresh { who: caller.who.clone(), tries_again: try_again })]
+            }
             Ask::Retry => {
                 retry_now(&kept.state, &label)?;
                 vec![(id, Event::Retry { who: caller.who.clone() })]
@@ -273,7 +321,11 @@ impl DriverLoop {
         }
         let now_paused = self.world.instances.get(&id).is_some_and(|kept| kept.state.is_paused());
         if now_paused != paused {
-            let (kind, does) = if now_paused { (LogKind::InstancePause, "pauses") } else { (LogKind::InstanceResume, "resumes") };
+            let (kind, does) = if now_paused {
+                (LogKind::InstancePause, "pauses")
+            } else {
+                (LogKind::InstanceResume, "resumes")
+            };
             let message = format!("{} {does} {label}", caller.who);
             batch.log(
                 &mut self.world,
@@ -294,15 +346,26 @@ impl DriverLoop {
         let instance = row.instance;
         if row.ended_at.is_some() && !self.performer.hears(&row.placed()) {
             return Err(Refusal::Conflict(format!(
-                "{id} was given up, and nobody has it any more who could stop it: look for its processes where it ran, and end them there"
+                "{id} was given up, and nobody has it any more who could stop it: look for its \
+                 processes where it ran, and end them there"
             )));
         }
         if row.ended_at.is_some() {
             // Given up, and its runner may still have it: the stop after the first one kills.
             let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
-            let message = format!("{} stops {} {id} once more, which was given up and may still run", caller.who, row.kind);
+            let message = format!(
+                "{} stops {} {id} once more, which was given up and may still run",
+                caller.who, row.kind
+            );
             let by = (Some(caller.who.clone()), Some(caller.origin.clone()));
-            batch.log(&mut self.world, names.as_deref(), LogKind::JobCancel, by, message, serde_json::json!({"job": id}));
+            batch.log(
+                &mut self.world,
+                names.as_deref(),
+                LogKind::JobCancel,
+                by,
+                message,
+                serde_json::json!({"job": id}),
+            );
             batch.stop(&mut self.world, instance, id, StopReason::Person(caller.who.clone()));
             return Ok(());
         }
@@ -313,7 +376,12 @@ impl DriverLoop {
             return Ok(());
         }
         if !row.once {
-            batch.send(&mut self.world, instance, Event::Cancel { job: id, who: caller.who.clone() }, Some(caller));
+            batch.send(
+                &mut self.world,
+                instance,
+                Event::Cancel { job: id, who: caller.who.clone() },
+                Some(caller),
+            );
             return Ok(());
         }
         self.cancel_once(batch, id, caller);
@@ -324,23 +392,36 @@ impl DriverLoop {
 /// Whether a person's wish for another try does something now: nobody would remember it.
 fn retry_now(state: &State, label: &str) -> Result<(), Refusal> {
     if state.is_deleted() {
-        return Err(Refusal::Conflict(format!("{label} is no longer wanted; there is nothing to try again")));
+        return Err(Refusal::Conflict(format!(
+            "{label} is no longer wanted; there is nothing to try again"
+        )));
     }
-    let Some(job) = state.jobs_in_flight().find(|job| job.kind == JobKind::Apply) else { return Ok(()) };
+    let Some(job) = state.jobs_in_flight().find(|job| job.kind == JobKind::Apply) else {
+        return Ok(());
+    };
     Err(Refusal::Conflict(match job.stop {
         None => format!(
-            "an apply of {label} is under way; ask again when it is over, or stop it with `pvnctl jobs cancel {}` and ask then",
+            "an apply of {label} is under way; ask again when it is over, or stop it with `pvnctl \
+             jobs cancel {}` and ask then",
             job.id
         ),
-        Some(_) => format!("the apply {} of {label} is being stopped; ask again when it is over", job.id),
+        Some(_) => {
+            format!("the apply {} of {label} is being stopped; ask again when it is over", job.id)
+        }
     }))
 }
 
 /// A pending action of an earlier run becomes a task again.
-pub(super) fn again(pending: PendingAction, names: Option<Arc<InstanceNames>>, world: &World) -> Option<Task> {
+pub(super) fn again(
+    pending: PendingAction,
+    names: Option<Arc<InstanceNames>>,
+    world: &World,
+) -> Option<Task> {
     match (pending.action, names) {
         (Action::Stop { job, .. }, _) => Some(Task::Stop(pending.id, world.placed(job))),
-        (Action::Rollback { from, to }, Some(names)) => Some(Task::Rollback(Rollback { action: pending.id, names, from, to })),
+        (Action::Rollback { from, to }, Some(names)) => {
+            Some(Task::Rollback(Rollback { action: pending.id, names, from, to }))
+        }
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
-//! The loop while nothing can be stored: the disk is full, the database locked or away. Called by `run`. What a runner told
-//! is held back, people are told why nothing is done, and the next try comes with back-off.
+//! The loop while nothing can be stored: the disk is full, the database locked or away. Called by
+//! `run`. What a runner told is held back, people are told why nothing is done, and the next try
+//! comes with back-off.
 
 use std::time::Duration;
 
@@ -40,14 +41,17 @@ impl DriverLoop {
         batch.undo(&mut self.world);
         self.held = news;
         match error {
-            // A plan brings rows of its own; only they can meet one that is there. Without the plan the rest goes through.
+            // A plan brings rows of its own; only they can meet one that is there. Without the plan
+            // the rest goes through.
             StoreError::Conflict(why) if !plans.is_empty() => {
                 for answer in plans {
                     answer.give(Err(Refusal::Conflict(why.clone())));
                 }
                 for answer in answers {
                     answer.give(Err(Refusal::Conflict(
-                        "something else that was asked at the same time could not be stored; ask again".to_owned(),
+                        "something else that was asked at the same time could not be stored; ask \
+                         again"
+                            .to_owned(),
                     )));
                 }
                 Ok(())
@@ -65,9 +69,13 @@ impl DriverLoop {
     }
 
     fn failed(&mut self, why: String) {
-        let wait = self.retry.as_ref().map_or(RETRY_WAIT.0, |retry| (retry.wait * 2).min(RETRY_WAIT.1));
+        let wait =
+            self.retry.as_ref().map_or(RETRY_WAIT.0, |retry| (retry.wait * 2).min(RETRY_WAIT.1));
         if self.retry.is_none() {
-            tracing::error!(why, "nothing can be stored; nothing new is started until that works again");
+            tracing::error!(
+                why,
+                "nothing can be stored; nothing new is started until that works again"
+            );
         }
         self.numbers.commit_failures += 1;
         let since = match &*self.health.borrow() {
@@ -78,27 +86,33 @@ impl DriverLoop {
         self.health.send_replace(Health::Degraded { why, since });
     }
 
-    /// While nothing can be stored that comes before whatever else an instance waits for, and nothing else comes next.
+    /// While nothing can be stored that comes before whatever else an instance waits for, and
+    /// nothing else comes next.
     pub(super) fn tell_red(&self, explanation: &mut Explanation) {
         let now = self.clock.now();
-        let (why, since, wait) = match (&self.retry, &*self.health.borrow(), self.store.unrenewed()) {
-            (Some(retry), Health::Degraded { why, since }, _) => (why.clone(), *since, retry.at.saturating_duration_since(Instant::now())),
+        let (why, since, wait) = match (&self.retry, &*self.health.borrow(), self.store.unrenewed())
+        {
+            (Some(retry), Health::Degraded { why, since }, _) => {
+                (why.clone(), *since, retry.at.saturating_duration_since(Instant::now()))
+            }
             // Nothing was to be stored, and nothing could be.
             (_, _, Some(Unrenewed { why, since })) => (why, since, RENEW_AGAIN),
             _ => return,
         };
         let message = format!(
-            "the scheduler can store nothing ({why}), so it starts nothing and takes note of nothing that has ended; it tries again by \
-             itself, and this ends when that works"
+            "the scheduler can store nothing ({why}), so it starts nothing and takes note of \
+             nothing that has ended; it tries again by itself, and this ends when that works"
         );
-        let first = Cause { code: CauseCode::NothingStored, message, since: Some(since), until: None };
+        let first =
+            Cause { code: CauseCode::NothingStored, message, since: Some(since), until: None };
         explanation.causes.insert(0, first);
         let wait_ms = schema::time::millis(wait);
-        explanation.next = vec![NextAction { action: "store".to_owned(), at: now.plus_ms(wait_ms) }];
+        explanation.next =
+            vec![NextAction { action: "store".to_owned(), at: now.plus_ms(wait_ms) }];
     }
 
-    /// Takes in what the runners have told meanwhile, before the next try: it comes before what has become due since, and before what
-    /// people ask for now.
+    /// Takes in what the runners have told meanwhile, before the next try: it comes before what has
+    /// become due since, and before what people ask for now.
     pub(super) fn hear(&mut self) {
         while self.held.len() < BATCH_LIMIT
             && let Ok(arrived) = self.arrivals.try_recv()
@@ -114,7 +128,8 @@ impl DriverLoop {
         }
     }
 
-    /// While nothing can be stored: what only reads is answered, the rest is refused, notes are taken.
+    /// While nothing can be stored: what only reads is answered, the rest is refused, notes are
+    /// taken.
     pub(super) fn refuse(&mut self, inputs: Vec<TurnInput>) {
         let why = self.retry.as_ref().map(|retry| retry.why.clone()).unwrap_or_default();
         for input in inputs {
@@ -132,5 +147,7 @@ impl DriverLoop {
 }
 
 fn unavailable(why: &str) -> Refusal {
-    Refusal::Unavailable(format!("nothing can be stored at present ({why}); nothing was changed, try again later"))
+    Refusal::Unavailable(format!(
+        "nothing can be stored at present ({why}); nothing was changed, try again later"
+    ))
 }

@@ -1,6 +1,7 @@
-//! Rollbacks that the engine decided, until what came of each is stored. They wait for the planner, which may be busy for long, so
-//! they take no place of starts and stops. Each is decided again in the turn in which it is stored: the release may have arrived
-//! meanwhile, or a person may have come. The action is over in the very commit that has the new release, the refusal, or that
+//! Rollbacks that the engine decided, until what came of each is stored. They wait for the planner,
+//! which may be busy for long, so they take no place of starts and stops. Each is decided again in
+//! the turn in which it is stored: the release may have arrived meanwhile, or a person may have
+//! come. The action is over in the very commit that has the new release, the refusal, or that
 //! nobody wants it any more; until then it stays pending and is tried again.
 
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ use super::batch::Batch;
 use super::run::{DriverLoop, TaskResult};
 use crate::names::InstanceNames;
 
-/// Rollbacks that wait for the planner at a time. It makes one plan at a time, and people who ask wait behind as many.
+/// Rollbacks that wait for the planner at a time. It makes one plan at a time, and people who ask
+/// wait behind as many.
 const AT_A_TIME: usize = 4;
 
 /// How long one waits that could not be stored, or whose instance waits for a fetch.
@@ -75,7 +77,9 @@ impl DriverLoop {
             && let Some((_, rollback)) = self.going_back.waiting.pop_first()
         {
             let kept = self.world.instances.get(&rollback.names.instance());
-            if kept.is_some_and(|kept| engine::go_back_now(&kept.state, rollback.from, now) == GoBack::Later) {
+            if kept.is_some_and(|kept| {
+                engine::go_back_now(&kept.state, rollback.from, now) == GoBack::Later
+            }) {
                 self.going_back.again(rollback);
                 continue;
             }
@@ -87,18 +91,29 @@ impl DriverLoop {
         }
     }
 
-    /// Whether a plan that carries a rollback out, or refuses it, is stored: as long as the rollback is wanted. If it is not any more,
-    /// its instance hears that. Whatever it is, the action is over with this commit.
+    /// Whether a plan that carries a rollback out, or refuses it, is stored: as long as the
+    /// rollback is wanted. If it is not any more, its instance hears that. Whatever it is, the
+    /// action is over with this commit.
     ///
     /// # Errors
     /// When that cannot be said yet.
-    pub(super) fn settle(&mut self, batch: &mut Batch, rollback: Option<&Rollback>) -> Result<bool, Refusal> {
+    pub(super) fn settle(
+        &mut self,
+        batch: &mut Batch,
+        rollback: Option<&Rollback>,
+    ) -> Result<bool, Refusal> {
         let Some(Rollback { action, names, from, .. }) = rollback else { return Ok(true) };
         let instance = names.instance();
         let kept = self.world.instances.get(&instance);
-        let decided = kept.map_or(GoBack::Dropped("it stands still"), |kept| engine::go_back_now(&kept.state, *from, batch.now));
+        let decided = kept.map_or(GoBack::Dropped("it stands still"), |kept| {
+            engine::go_back_now(&kept.state, *from, batch.now)
+        });
         match decided {
-            GoBack::Later => return Err(Refusal::Unavailable("fetch has to look at what was applied last".to_owned())),
+            GoBack::Later => {
+                return Err(Refusal::Unavailable(
+                    "fetch has to look at what was applied last".to_owned(),
+                ));
+            }
             GoBack::Now => {}
             GoBack::Dropped(why) => {
                 tracing::info!(instance = names.label(), %from, why, "the automatic rollback is not done");

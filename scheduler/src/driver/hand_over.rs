@@ -1,6 +1,7 @@
-//! From what is committed to what is performed. A start is handed to its runner only while every gate is as open as when
-//! it was decided: it may have waited here, or the daemon was down meanwhile. The loop looks when it takes a start up, and
-//! whatever shuts a gate after that withdraws the start unless its runner has it already ([`StartClaim`]).
+//! From what is committed to what is performed. A start is handed to its runner only while every
+//! gate is as open as when it was decided: it may have waited here, or the daemon was down
+//! meanwhile. The loop looks when it takes a start up, and whatever shuts a gate after that
+//! withdraws the start unless its runner has it already ([`StartClaim`]).
 //!
 //! ```text
 //! committed ─▶ waiting ─▶ holds? ─▶ performing ─▶ claimed: the runner has it
@@ -9,8 +10,9 @@
 //!                 └─holds─ late: the engine withdraws or confirms it, in a commit
 //! ```
 //!
-//! A runner that needs a while until the command runs asks once more, right before ([`RunnerEvent::Asks`](crate::runner::RunnerEvent)): it is
-//! given leave when the turn in which it asks is stored, by the same rules. One that is refused leave has not started.
+//! A runner that needs a while until the command runs asks once more, right before
+//! ([`RunnerEvent::Asks`](crate::runner::RunnerEvent)): it is given leave when the turn in which it
+//! asks is stored, by the same rules. One that is refused leave has not started.
 
 use std::sync::Arc;
 
@@ -28,8 +30,8 @@ use super::world::InstanceEntry;
 use crate::perform::{Performer, StartClaim, StartOutcome};
 use crate::runner::{End, Leave};
 
-/// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there. Rollbacks, which wait
-/// for the planner, are not among them.
+/// Tasks that are performed at a time. Each is one short call of the runner; more would only queue
+/// up there. Rollbacks, which wait for the planner, are not among them.
 const PERFORM_LIMIT: usize = 32;
 
 /// Why a start is over that a person or a deadline stopped.
@@ -49,7 +51,8 @@ impl DriverLoop {
                 self.going_back.add(rollback);
                 continue;
             }
-            if matches!(&task, Task::Stop(_, placed) if self.world.starts.contains_key(&placed.job)) {
+            if matches!(&task, Task::Stop(_, placed) if self.world.starts.contains_key(&placed.job))
+            {
                 self.deferred.push(task);
                 continue;
             }
@@ -72,12 +75,15 @@ impl DriverLoop {
         }
     }
 
-    /// Whether an instance that was over is one again, or is not known to be over: then it keeps what it has.
+    /// Whether an instance that was over is one again, or is not known to be over: then it keeps
+    /// what it has.
     fn is_wanted(&self, id: InstanceId) -> bool {
-        self.world.broken.contains_key(&id) || self.world.instances.get(&id).is_some_and(|kept| !is_over(&kept.state))
+        self.world.broken.contains_key(&id)
+            || self.world.instances.get(&id).is_some_and(|kept| !is_over(&kept.state))
     }
 
-    /// Whether this start may be performed now. `Err` says whether the engine has to decide about it once more.
+    /// Whether this start may be performed now. `Err` says whether the engine has to decide about
+    /// it once more.
     fn look_at(&mut self, start: &StartJob) -> Result<Turn, bool> {
         let job = start.job;
         let Some(claim) = self.world.starts.get(&job).cloned() else { return Err(false) };
@@ -103,9 +109,15 @@ impl DriverLoop {
     }
 
     /// What runners are told that ask for leave, once the turn is stored.
-    pub(super) fn leaves(&self, news: &[PreparedEvent], now: Timestamp) -> Vec<(Leave, Result<(), String>)> {
+    pub(super) fn leaves(
+        &self,
+        news: &[PreparedEvent],
+        now: Timestamp,
+    ) -> Vec<(Leave, Result<(), String>)> {
         let asks = news.iter().filter_map(|arrived| match arrived {
-            PreparedEvent::Asks { job, leave } => Some((leave.clone(), self.may_run(*job, now).map_err(str::to_owned))),
+            PreparedEvent::Asks { job, leave } => {
+                Some((leave.clone(), self.may_run(*job, now).map_err(str::to_owned)))
+            }
             _ => None,
         });
         asks.collect()
@@ -136,7 +148,12 @@ impl DriverLoop {
             let Task::Start(start, names) = &task else { continue };
             let kept = self.world.instances.get(&names.instance());
             let is_wanted = kept.is_some_and(|kept| kept.state.job(start.job).is_some());
-            match self.world.starts.get(&start.job).filter(|claim| is_wanted && claim.is_withdrawn()) {
+            match self
+                .world
+                .starts
+                .get(&start.job)
+                .filter(|claim| is_wanted && claim.is_withdrawn())
+            {
                 Some(claim) => {
                     claim.restore();
                     self.waiting.push_back(task);
@@ -144,7 +161,10 @@ impl DriverLoop {
                 None => {
                     if self.world.broken.contains_key(&names.instance()) {
                         // Whoever starts the instance anew knows that it never ran.
-                        self.held.push(never(start.job, "its instance stood still before it was started"));
+                        self.held.push(never(
+                            start.job,
+                            "its instance stood still before it was started",
+                        ));
                     }
                     self.started(start.job);
                 }
@@ -153,22 +173,32 @@ impl DriverLoop {
     }
 }
 
-/// Whether this end of an apply is that it never ran, for a reason that may pass, and nobody would start it now: a gate has shut, and
-/// it is as if it had never been decided.
-pub(super) fn never_began(end: &End, kept: Option<&InstanceEntry>, job: JobId, now: Timestamp) -> bool {
-    let may_pass = matches!(end, End::NotStarted { surroundings: true, .. } | End::InputLost { .. });
+/// Whether this end of an apply is that it never ran, for a reason that may pass, and nobody would
+/// start it now: a gate has shut, and it is as if it had never been decided.
+pub(super) fn never_began(
+    end: &End,
+    kept: Option<&InstanceEntry>,
+    job: JobId,
+    now: Timestamp,
+) -> bool {
+    let may_pass =
+        matches!(end, End::NotStarted { surroundings: true, .. } | End::InputLost { .. });
     may_pass && kept.is_some_and(|kept| engine::void_start(&kept.state, now) == Some(job))
 }
 
 async fn perform(performer: Arc<Performer>, task: Task, turn: Option<Turn>) -> TaskResult {
     match task {
         Task::Start(start, names) => {
-            let Turn { claim, until } = turn.unwrap_or_else(|| Turn { claim: Arc::default(), until: None });
+            let Turn { claim, until } =
+                turn.unwrap_or_else(|| Turn { claim: Arc::default(), until: None });
             match performer.start(&start, &names, &claim, until).await {
                 StartOutcome::Handed => TaskResult::Handed(start.job),
-                StartOutcome::Over(end) => {
-                    TaskResult::Over(Box::new(PreparedEvent::Ended { job: start.job, end, gone: true, words: Words::default() }))
-                }
+                StartOutcome::Over(end) => TaskResult::Over(Box::new(PreparedEvent::Ended {
+                    job: start.job,
+                    end,
+                    gone: true,
+                    words: Words::default(),
+                })),
                 StartOutcome::Unclaimed => TaskResult::Unclaimed(Task::Start(start, names)),
             }
         }

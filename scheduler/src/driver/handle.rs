@@ -1,10 +1,13 @@
-//! How the rest of the daemon asks for anything: each call is answered once what it asks for is stored.
+//! How the rest of the daemon asks for anything: each call is answered once what it asks for is
+//! stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::api::{ConfigsRequest, ConfigsResult, Explanation, LogEntry, PushRequest, Pushed, RollbackRequest};
+use schema::api::{
+    ConfigsRequest, ConfigsResult, Explanation, LogEntry, PushRequest, Pushed, RollbackRequest,
+};
 use schema::id::{InstanceId, JobId};
 use schema::status::JobKind;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -16,13 +19,15 @@ use super::{Ask, Caller, Health, InstanceTarget, Refusal, Remark};
 use crate::runner::ClusterQuestions;
 use crate::store::Store;
 
-/// How often clusters are asked for what one request names: more than once only where other configs are applied in between.
+/// How often clusters are asked for what one request names: more than once only where other configs
+/// are applied in between.
 const ASKED_LIMIT: usize = 5;
 
 /// How long an explanation waits for the config, which is read behind all that is being planned.
 const CONFIG_WITHIN: Duration = Duration::from_secs(2);
 
-/// The way into the driver's queue. Cloned freely; the queue is bounded, so asking waits when the driver is behind.
+/// The way into the driver's queue. Cloned freely; the queue is bounded, so asking waits when the
+/// driver is behind.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub(super) calls: mpsc::Sender<Call>,
@@ -44,16 +49,24 @@ impl Handle {
         self.is_observer
     }
 
-    /// Checks, compares and (unless `dry_run`) stores config documents; all or nothing. With `push` also releases.
+    /// Checks, compares and (unless `dry_run`) stores config documents; all or nothing. With `push`
+    /// also releases.
     ///
     /// # Errors
     /// [`Refusal::Config`] with every problem; [`Refusal::Unavailable`].
-    pub async fn apply_configs(&self, request: ConfigsRequest, caller: Caller) -> Result<ConfigsResult, Refusal> {
+    pub async fn apply_configs(
+        &self,
+        request: ConfigsRequest,
+        caller: Caller,
+    ) -> Result<ConfigsResult, Refusal> {
         let request = Arc::new(request);
         let mut asked = ClusterAnswers::default();
         for _ in 0..ASKED_LIMIT {
             let (request, caller, known) = (request.clone(), caller.clone(), asked.clone());
-            match self.plan(|reply| Request::Configs { request, asked: known, caller, reply }).await? {
+            match self
+                .plan(|reply| Request::Configs { request, asked: known, caller, reply })
+                .await?
+            {
                 Planned::Done(result) => return Ok(*result),
                 // Here, where nobody else waits for the answer.
                 Planned::Ask(places) => {
@@ -62,14 +75,23 @@ impl Handle {
                 }
             }
         }
-        Err(Refusal::Unavailable("other configs were applied again and again meanwhile; nothing was changed, try again".to_owned()))
+        Err(Refusal::Unavailable(
+            "other configs were applied again and again meanwhile; nothing was changed, try again"
+                .to_owned(),
+        ))
     }
 
     /// Makes a release of a service.
     ///
     /// # Errors
     /// Any [`Refusal`].
-    pub async fn push(&self, application: String, service: String, request: PushRequest, caller: Caller) -> Result<Pushed, Refusal> {
+    pub async fn push(
+        &self,
+        application: String,
+        service: String,
+        request: PushRequest,
+        caller: Caller,
+    ) -> Result<Pushed, Refusal> {
         self.plan(|reply| Request::Push { application, service, request, caller, reply }).await
     }
 
@@ -91,7 +113,12 @@ impl Handle {
     ///
     /// # Errors
     /// Any [`Refusal`].
-    pub async fn ask(&self, target: InstanceTarget, ask: Ask, caller: Caller) -> Result<(), Refusal> {
+    pub async fn ask(
+        &self,
+        target: InstanceTarget,
+        ask: Ask,
+        caller: Caller,
+    ) -> Result<(), Refusal> {
         let instance = self.instance(&target).await?;
         self.call(|reply| Call::Person { instance, ask, caller, reply }).await
     }
@@ -102,19 +129,22 @@ impl Handle {
     /// Any [`Refusal`].
     pub async fn cancel_job(&self, job: JobId, caller: Caller) -> Result<(), Refusal> {
         let Some(row) = self.store.job_row(job).await? else {
-            return Err(Refusal::NotFound(format!("{job} does not exist; `pvnctl jobs list` shows those that do")));
+            return Err(Refusal::NotFound(format!(
+                "{job} does not exist; `pvnctl jobs list` shows those that do"
+            )));
         };
         // One that was given up may still run.
         match self.call(|reply| Call::Cancel { job, caller, reply }).await {
-            Err(Refusal::NotFound(_)) if row.ended_at.is_some() => {
-                Err(Refusal::Conflict(format!("{job} is over ({}); there is nothing to cancel", row.status)))
-            }
+            Err(Refusal::NotFound(_)) if row.ended_at.is_some() => Err(Refusal::Conflict(format!(
+                "{job} is over ({}); there is nothing to cancel",
+                row.status
+            ))),
             answer => answer,
         }
     }
 
-    /// Notes something in the log; returns when it is stored. Whoever calls this sees to it that it is not called without
-    /// end.
+    /// Notes something in the log; returns when it is stored. Whoever calls this sees to it that it
+    /// is not called without end.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`].
@@ -128,14 +158,18 @@ impl Handle {
     /// [`Refusal::NotFound`].
     pub async fn explain(&self, target: InstanceTarget) -> Result<Explanation, Refusal> {
         let instance = self.instance(&target).await?;
-        let explained = self.call(|reply| Call::Explain { instance, upstream: ConfiguredUpstream::new(), reply }).await?;
+        let explained = self
+            .call(|reply| Call::Explain { instance, upstream: ConfiguredUpstream::new(), reply })
+            .await?;
         if !explained.causes.iter().any(engine::names_together) {
             return Ok(explained);
         }
         let InstanceTarget { application, service, .. } = target;
         let upstream = self.plan(|reply| Request::Upstream { application, service, reply });
         match tokio::time::timeout(CONFIG_WITHIN, upstream).await {
-            Ok(Ok(upstream)) => self.call(|reply| Call::Explain { instance, upstream, reply }).await,
+            Ok(Ok(upstream)) => {
+                self.call(|reply| Call::Explain { instance, upstream, reply }).await
+            }
             // Less is told than could be, which is better than nothing.
             Ok(Err(_)) | Err(_) => Ok(explained),
         }
@@ -145,7 +179,12 @@ impl Handle {
     ///
     /// # Errors
     /// Any [`Refusal`].
-    pub async fn run_once(&self, target: InstanceTarget, kind: JobKind, caller: Caller) -> Result<JobId, Refusal> {
+    pub async fn run_once(
+        &self,
+        target: InstanceTarget,
+        kind: JobKind,
+        caller: Caller,
+    ) -> Result<JobId, Refusal> {
         let instance = self.instance(&target).await?;
         self.call(|reply| Call::RunOnce { instance, kind, caller, reply }).await
     }
@@ -160,8 +199,8 @@ impl Handle {
         self.broken.borrow().clone()
     }
 
-    /// How many instances have an apply of which nobody can say whether it runs, because the spool directory that it was to
-    /// run in is lost; until a person says that it may be tried again.
+    /// How many instances have an apply of which nobody can say whether it runs, because the spool
+    /// directory that it was to run in is lost; until a person says that it may be tried again.
     pub async fn lost(&self) -> usize {
         let mut count = 0;
         for instance in self.lost.iter() {
@@ -172,7 +211,8 @@ impl Handle {
         count
     }
 
-    /// Log entries as they are committed, for server-sent events and `dev`; slow readers miss some and are told.
+    /// Log entries as they are committed, for server-sent events and `dev`; slow readers miss some
+    /// and are told.
     pub fn watch(&self) -> broadcast::Receiver<Arc<LogEntry>> {
         self.log.subscribe()
     }
@@ -198,18 +238,24 @@ impl Handle {
         let InstanceTarget { application, service, channel } = target;
         let Some(app) = self.store.find_application(application).await? else {
             return Err(Refusal::NotFound(format!(
-                "application `{application}` does not exist; `pvnctl applications list` shows those that do"
+                "application `{application}` does not exist; `pvnctl applications list` shows \
+                 those that do"
             )));
         };
         let Some(svc) = self.store.find_service(app.id, service).await? else {
             return Err(Refusal::NotFound(format!(
-                "application `{0}` has no service `{service}`; `pvnctl services list --app {0}` shows those that it has",
+                "application `{0}` has no service `{service}`; `pvnctl services list --app {0}` \
+                 shows those that it has",
                 app.name
             )));
         };
         let Some(found) = self.store.find_channel(app.id, channel).await? else {
             let all = self.store.channels(app.id).await?;
-            let names: Vec<_> = all.iter().filter(|row| row.deleted_at.is_none()).map(|row| row.name.as_str()).collect();
+            let names: Vec<_> = all
+                .iter()
+                .filter(|row| row.deleted_at.is_none())
+                .map(|row| row.name.as_str())
+                .collect();
             return Err(Refusal::NotFound(format!(
                 "application `{}` has no release channel `{channel}`; it has {}",
                 app.name,
@@ -225,7 +271,10 @@ impl Handle {
         answer.await.map_err(|_| planner::stopping())?
     }
 
-    pub(super) async fn plan<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, Refusal> {
+    pub(super) async fn plan<T>(
+        &self,
+        make: impl FnOnce(Reply<T>) -> Request,
+    ) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.planner.0.send(make(reply)).await.map_err(|_| planner::stopping())?;
         answer.await.map_err(|_| planner::stopping())?

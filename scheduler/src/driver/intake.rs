@@ -1,5 +1,5 @@
-//! Between the runners and the loop: reads what the loop must not wait for (the words that a job printed), and keeps the
-//! order in which things were told.
+//! Between the runners and the loop: reads what the loop must not wait for (the words that a job
+//! printed), and keeps the order in which things were told.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::crash;
 use crate::perform::Performer;
 use crate::runner::{End, JobWait, Leave, RunnerEvent};
 
-/// News that wait for the loop: a few batches' worth. A runner that is ahead waits, and its spools keep what it has to tell.
+/// News that wait for the loop: a few batches' worth. A runner that is ahead waits, and its spools
+/// keep what it has to tell.
 pub(super) const ARRIVALS_LIMIT: usize = 1024;
 
 /// What a runner told, with everything that the loop needs of it.
@@ -29,7 +30,10 @@ pub(super) enum PreparedEvent {
 impl PreparedEvent {
     pub(super) fn job(&self) -> JobId {
         match self {
-            Self::Asks { job, .. } | Self::Started { job, .. } | Self::Waits { job, .. } | Self::Ended { job, .. } => *job,
+            Self::Asks { job, .. }
+            | Self::Started { job, .. }
+            | Self::Waits { job, .. }
+            | Self::Ended { job, .. } => *job,
         }
     }
 }
@@ -67,8 +71,8 @@ pub(super) async fn run(
     }
 }
 
-/// The words of a job, and hides in them and in its end the secrets that it was given. When these cannot be opened people are told
-/// no words of it.
+/// The words of a job, and hides in them and in its end the secrets that it was given. When these
+/// cannot be opened people are told no words of it.
 async fn read(blobs: &Blobs, performer: &Performer, job: JobId, end: &mut End) -> Words {
     if !words::has_any(end) && !end.has_words() {
         return Words::default();
@@ -87,7 +91,8 @@ async fn read(blobs: &Blobs, performer: &Performer, job: JobId, end: &mut End) -
         hidden.hide(&secrets);
         (hidden, secrets)
     };
-    let (hidden, secrets) = tokio::task::spawn_blocking(hide).await.expect("masking does not panic");
+    let (hidden, secrets) =
+        tokio::task::spawn_blocking(hide).await.expect("masking does not panic");
     *end = hidden;
     words::read(blobs, job, end, Some(secrets)).await
 }

@@ -20,18 +20,29 @@ pub struct LoopMetrics {
 }
 
 impl DriverLoop {
-    #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floating point; beyond 2^53 nobody reads the last digit")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "Prometheus counts in floating point; beyond 2^53 nobody reads the last digit"
+    )]
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
         let mut metrics = BTreeMap::new();
         for status in Status::ALL {
             metrics.insert(format!("pvn_instances{{status=\"{status}\"}}"), 0.0);
         }
         for kept in self.world.instances.values() {
-            *metrics.entry(format!("pvn_instances{{status=\"{}\"}}", kept.state.standing().status)).or_default() += 1.0;
+            *metrics
+                .entry(format!("pvn_instances{{status=\"{}\"}}", kept.state.standing().status))
+                .or_default() += 1.0;
         }
         for kind in JobKind::ALL {
-            metrics.insert(format!("pvn_jobs_in_flight{{kind=\"{kind}\"}}"), self.world.lanes.in_flight(*kind) as f64);
-            metrics.insert(format!("pvn_instances_waiting{{kind=\"{kind}\"}}"), self.world.lanes.waiting(*kind) as f64);
+            metrics.insert(
+                format!("pvn_jobs_in_flight{{kind=\"{kind}\"}}"),
+                self.world.lanes.in_flight(*kind) as f64,
+            );
+            metrics.insert(
+                format!("pvn_instances_waiting{{kind=\"{kind}\"}}"),
+                self.world.lanes.waiting(*kind) as f64,
+            );
         }
         metrics.insert("pvn_jobs_ended_total".to_owned(), self.numbers.jobs_ended as f64);
         metrics.insert("pvn_commits_total".to_owned(), self.numbers.commits as f64);

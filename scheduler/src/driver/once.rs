@@ -1,5 +1,5 @@
-//! Dry runs: one command of one instance, asked for by a person. They are jobs as others are, with deadlines of their own
-//! here (P3), because no state of the engine knows of them.
+//! Dry runs: one command of one instance, asked for by a person. They are jobs as others are, with
+//! deadlines of their own here (P3), because no state of the engine knows of them.
 
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ fn patience(row: &JobRow) -> Duration {
 fn no_command(desired: &Desired, kind: JobKind, label: &str) -> String {
     if kind == JobKind::Fetch && desired.observe.watch().is_some() {
         return format!(
-            "{label} is watched, so there is no fetch to run: `pvnctl services get` shows what the watch told last, and `pvnctl services \
-             retry` has it look anew"
+            "{label} is watched, so there is no fetch to run: `pvnctl services get` shows what \
+             the watch told last, and `pvnctl services retry` has it look anew"
         );
     }
     format!("the runtime `{}` of {label} has no {kind} command", desired.runtime)
@@ -60,7 +60,8 @@ impl DriverLoop {
         self.clock.read().steady_ms.saturating_add(time::millis(span))
     }
 
-    /// While nothing could be stored no end of a dry run was heard of: there is time for that before a deadline ends it.
+    /// While nothing could be stored no end of a dry run was heard of: there is time for that
+    /// before a deadline ends it.
     pub(super) fn listen_to_once(&mut self) {
         let soonest = self.once_after(RECOVERY);
         self.once_until.values_mut().for_each(|until| *until = (*until).max(soonest));
@@ -79,7 +80,12 @@ impl DriverLoop {
             return;
         }
         let now_ms = self.clock.read().steady_ms;
-        let overdue: Vec<JobId> = self.once_until.iter().filter(|(_, until)| **until <= now_ms).map(|(job, _)| *job).collect();
+        let overdue: Vec<JobId> = self
+            .once_until
+            .iter()
+            .filter(|(_, until)| **until <= now_ms)
+            .map(|(job, _)| *job)
+            .collect();
         for job in overdue {
             let Some(row) = self.world.jobs.get(&job).filter(|row| row.ended_at.is_none()) else {
                 self.once_until.remove(&job);
@@ -105,34 +111,58 @@ impl DriverLoop {
         let names = self.world.names(instance).cloned();
         let message = format!("{} cancels the dry run {id}", caller.who);
         let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
-        batch.log(&mut self.world, names.as_deref(), LogKind::JobCancel, who, message, serde_json::json!({"job": id}));
+        batch.log(
+            &mut self.world,
+            names.as_deref(),
+            LogKind::JobCancel,
+            who,
+            message,
+            serde_json::json!({"job": id}),
+        );
         batch.stop(&mut self.world, instance, id, why);
         self.time_once(id);
     }
 
     /// Starts one.
-    pub(super) fn run_once(&mut self, batch: &mut Batch, id: InstanceId, kind: JobKind, caller: &Caller) -> Result<JobId, Refusal> {
+    pub(super) fn run_once(
+        &mut self,
+        batch: &mut Batch,
+        id: InstanceId,
+        kind: JobKind,
+        caller: &Caller,
+    ) -> Result<JobId, Refusal> {
         if let Some(stopped) = self.world.broken.get(&id) {
             return Err(stopped.refusal());
         }
-        let kept =
-            self.world.instances.get(&id).ok_or_else(|| Refusal::NotFound("the service does not exist in that channel".to_owned()))?;
+        let kept = self.world.instances.get(&id).ok_or_else(|| {
+            Refusal::NotFound("the service does not exist in that channel".to_owned())
+        })?;
         let label = kept.names.label();
         let desired = kept.state.desired().ok_or_else(|| {
-            Refusal::Conflict(format!("{label} has no release yet, so there is no command to run; make one with `pvnctl services push`"))
+            Refusal::Conflict(format!(
+                "{label} has no release yet, so there is no command to run; make one with `pvnctl \
+                 services push`"
+            ))
         })?;
         let timeout = match kind {
             JobKind::Fetch => desired.observe.poll().map(|policy| policy.timeout),
             JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout),
             JobKind::Apply => {
-                return Err(Refusal::Invalid("apply changes the world and cannot be run dry; run fetch or getInfo".to_owned()));
+                return Err(Refusal::Invalid(
+                    "apply changes the world and cannot be run dry; run fetch or getInfo"
+                        .to_owned(),
+                ));
             }
         };
         let Some(timeout) = timeout else {
             return Err(Refusal::Conflict(no_command(desired, kind, &label)));
         };
-        if self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none()).count() >= ONCE_LIMIT {
-            return Err(Refusal::Conflict(format!("{ONCE_LIMIT} dry runs are under way; wait for one to end, or cancel one")));
+        if self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none()).count()
+            >= ONCE_LIMIT
+        {
+            return Err(Refusal::Conflict(format!(
+                "{ONCE_LIMIT} dry runs are under way; wait for one to end, or cancel one"
+            )));
         }
         let job = JobId::from_bytes(clock::random());
         let start = StartJob {
@@ -153,7 +183,14 @@ impl DriverLoop {
         let runtime = desired.runtime.clone();
         let message = format!("{} runs {kind} of {label} dry", caller.who);
         let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
-        batch.log(&mut self.world, Some(&names), LogKind::JobRun, who, message, serde_json::json!({"job": job}));
+        batch.log(
+            &mut self.world,
+            Some(&names),
+            LogKind::JobRun,
+            who,
+            message,
+            serde_json::json!({"job": job}),
+        );
         self.world.counters.job += 1;
         let row = JobRow {
             id: job,

@@ -1,10 +1,13 @@
-//! Turns what people ask of documents, releases, secrets and tokens into plans: rows, log entries and events that the
-//! loop commits as one. One task, one request at a time, so a plan is always made from what is in force; the loop is not
-//! held up by reading and compiling.
+//! Turns what people ask of documents, releases, secrets and tokens into plans: rows, log entries
+//! and events that the loop commits as one. One task, one request at a time, so a plan is always
+//! made from what is in force; the loop is not held up by reading and compiling.
 
 use std::sync::Arc;
 
-use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest, TokenRequest};
+use schema::api::{
+    ConfigsRequest, ConfigsResult, Diagnostic, LogEntry, NewToken, PushRequest, Pushed,
+    RollbackRequest, TokenRequest,
+};
 use schema::id::RuntimeName;
 use schema::log_kind::LogKind;
 use schema::status::Role;
@@ -40,29 +43,77 @@ mod snapshot;
 mod stays;
 mod tried;
 
-/// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.
+/// Requests that wait for the planner. Each is a person's or an instance's whole request; more
+/// callers wait to be queued.
 const QUEUE_LIMIT: usize = 64;
 
 /// What can be asked.
 #[derive(Debug)]
 pub(super) enum Request {
-    Configs { request: Arc<ConfigsRequest>, asked: ClusterAnswers, caller: Caller, reply: Reply<Planned> },
-    Push { application: String, service: String, request: PushRequest, caller: Caller, reply: Reply<Pushed> },
-    Rollback { application: String, service: String, request: RollbackRequest, caller: Caller, reply: Reply<Pushed> },
-    AutoRollback { rollback: Rollback, reply: oneshot::Sender<bool> },
-    SetSecret { key: String, value: Vec<u8>, if_changed: bool, caller: Caller, reply: Reply<u64> },
-    DeleteSecret { key: String, caller: Caller, reply: Reply<()> },
-    CreateToken { request: TokenRequest, caller: Caller, reply: Reply<NewToken> },
-    RevokeToken { name: String, caller: Caller, reply: Reply<()> },
-    Upstream { application: String, service: String, reply: Reply<ConfiguredUpstream> },
-    Places { runtime: String, caller: Caller, reply: Reply<(RuntimeName, Vec<ClusterPlace>)> },
+    Configs {
+        request: Arc<ConfigsRequest>,
+        asked: ClusterAnswers,
+        caller: Caller,
+        reply: Reply<Planned>,
+    },
+    Push {
+        application: String,
+        service: String,
+        request: PushRequest,
+        caller: Caller,
+        reply: Reply<Pushed>,
+    },
+    Rollback {
+        application: String,
+        service: String,
+        request: RollbackRequest,
+        caller: Caller,
+        reply: Reply<Pushed>,
+    },
+    AutoRollback {
+        rollback: Rollback,
+        reply: oneshot::Sender<bool>,
+    },
+    SetSecret {
+        key: String,
+        value: Vec<u8>,
+        if_changed: bool,
+        caller: Caller,
+        reply: Reply<u64>,
+    },
+    DeleteSecret {
+        key: String,
+        caller: Caller,
+        reply: Reply<()>,
+    },
+    CreateToken {
+        request: TokenRequest,
+        caller: Caller,
+        reply: Reply<NewToken>,
+    },
+    RevokeToken {
+        name: String,
+        caller: Caller,
+        reply: Reply<()>,
+    },
+    Upstream {
+        application: String,
+        service: String,
+        reply: Reply<ConfiguredUpstream>,
+    },
+    Places {
+        runtime: String,
+        caller: Caller,
+        reply: Reply<(RuntimeName, Vec<ClusterPlace>)>,
+    },
 }
 
 /// What came of configs.
 #[derive(Debug)]
 pub(super) enum Planned {
     Done(Box<ConfigsResult>),
-    /// Nothing yet: whether these places are there has to be asked first. Clusters may not answer, so the planner does not ask them.
+    /// Nothing yet: whether these places are there has to be asked first. Clusters may not answer,
+    /// so the planner does not ask them.
     Ask(Vec<ClusterPlace>),
 }
 
@@ -84,10 +135,12 @@ impl Queue {
         (Self(sender), receiver)
     }
 
-    /// An instance goes back to an earlier release. Returns whether what came of it is stored; a planner that is gone stores nothing.
+    /// An instance goes back to an earlier release. Returns whether what came of it is stored; a
+    /// planner that is gone stores nothing.
     pub(super) async fn roll_back(&self, rollback: Rollback) -> bool {
         let (reply, done) = oneshot::channel();
-        self.0.send(Request::AutoRollback { rollback, reply }).await.is_ok() && done.await.unwrap_or(false)
+        self.0.send(Request::AutoRollback { rollback, reply }).await.is_ok()
+            && done.await.unwrap_or(false)
     }
 }
 
@@ -115,7 +168,11 @@ impl Seal for RawSeal<'_> {
 
 impl Planner {
     /// Serves requests until it is stopped or nobody can ask any more.
-    pub(super) async fn run(mut self, mut requests: mpsc::Receiver<Request>, stop: CancellationToken) {
+    pub(super) async fn run(
+        mut self,
+        mut requests: mpsc::Receiver<Request>,
+        stop: CancellationToken,
+    ) {
         loop {
             let request = tokio::select! {
                 () = stop.cancelled() => return,
@@ -138,22 +195,37 @@ impl Planner {
             Request::Rollback { application, service, request, caller, reply } => {
                 drop(reply.send(self.rollback(&application, &service, &request, &caller).await));
             }
-            Request::AutoRollback { rollback, reply } => drop(reply.send(self.auto_rollback(&rollback).await)),
+            Request::AutoRollback { rollback, reply } => {
+                drop(reply.send(self.auto_rollback(&rollback).await))
+            }
             Request::SetSecret { key, value, if_changed, caller, reply } => {
                 drop(reply.send(self.set_secret(key, value, if_changed, &caller).await));
             }
-            Request::DeleteSecret { key, caller, reply } => drop(reply.send(self.delete_secret(key, &caller).await)),
-            Request::CreateToken { request, caller, reply } => drop(reply.send(self.create_token(request, &caller).await)),
-            Request::RevokeToken { name, caller, reply } => drop(reply.send(self.revoke_token(name, &caller).await)),
-            Request::Upstream { application, service, reply } => drop(reply.send(self.upstream(&application, &service).await)),
-            Request::Places { runtime, caller, reply } => drop(reply.send(self.places(&runtime, &caller).await)),
+            Request::DeleteSecret { key, caller, reply } => {
+                drop(reply.send(self.delete_secret(key, &caller).await))
+            }
+            Request::CreateToken { request, caller, reply } => {
+                drop(reply.send(self.create_token(request, &caller).await))
+            }
+            Request::RevokeToken { name, caller, reply } => {
+                drop(reply.send(self.revoke_token(name, &caller).await))
+            }
+            Request::Upstream { application, service, reply } => {
+                drop(reply.send(self.upstream(&application, &service).await))
+            }
+            Request::Places { runtime, caller, reply } => {
+                drop(reply.send(self.places(&runtime, &caller).await))
+            }
         }
     }
 
     /// Has the loop commit a plan.
     async fn commit(&self, plan: Plan) -> Result<(), Refusal> {
         let (reply, answer) = oneshot::channel();
-        self.calls.send(Call::Plan { plan: Box::new(plan), reply }).await.map_err(|_| stopping())?;
+        self.calls
+            .send(Call::Plan { plan: Box::new(plan), reply })
+            .await
+            .map_err(|_| stopping())?;
         answer.await.map_err(|_| stopping())?
     }
 

@@ -1,6 +1,6 @@
-//! Start and recovery, which are the same: the world as the database has it, and everything that was committed and is not
-//! known to be performed, to be performed again. What piled up while the daemon was down is spread out by the engine's
-//! lanes.
+//! Start and recovery, which are the same: the world as the database has it, and everything that
+//! was committed and is not known to be performed, to be performed again. What piled up while the
+//! daemon was down is spread out by the engine's lanes.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -27,7 +27,8 @@ use crate::store::{JobRow, LoadedInstance, Store, StoreError, Unreadable};
 pub(super) struct Recovered {
     pub(super) world: World,
     pub(super) tasks: VecDeque<Task>,
-    /// Starts that were decided and handed to nobody: the engine decides once more, as everything may have changed.
+    /// Starts that were decided and handed to nobody: the engine decides once more, as everything
+    /// may have changed.
     pub(super) unstarted: Vec<Task>,
     /// Ends that are known at once.
     pub(super) ended: Vec<PreparedEvent>,
@@ -37,7 +38,8 @@ pub(super) struct Recovered {
     pub(super) broken: Vec<InstanceId>,
     /// Instances whose rows say that they stand still, and that go on.
     pub(super) again: Vec<InstanceId>,
-    /// Instances with an apply of which nobody can say whether it runs, because its spool directory is lost.
+    /// Instances with an apply of which nobody can say whether it runs, because its spool
+    /// directory is lost.
     pub(super) lost: Vec<InstanceId>,
 }
 
@@ -49,23 +51,34 @@ pub(super) async fn recover(
     observer: bool,
     now: Timestamp,
 ) -> Result<Recovered, StoreError> {
-    let StoredInstances { instances, mut broken, going_on, unplaced } = sort_out(store, observer, now).await?;
+    let StoredInstances { instances, mut broken, going_on, unplaced } =
+        sort_out(store, observer, now).await?;
     let (mut jobs, unreadable_jobs) = store.unfinished_jobs().await?;
     let (pending, unreadable_actions) = store.pending_actions().await?;
-    let unreadable: Vec<Unreadable> = unreadable_jobs.into_iter().chain(unreadable_actions).collect();
-    let instances = stop_the_damaged(store, instances, &mut broken, &jobs, &unreadable, now).await?;
+    let unreadable: Vec<Unreadable> =
+        unreadable_jobs.into_iter().chain(unreadable_actions).collect();
+    let instances =
+        stop_the_damaged(store, instances, &mut broken, &jobs, &unreadable, now).await?;
     let mut out_of_reach: HashSet<JobId> = unreadable.iter().filter_map(|row| row.job).collect();
     out_of_reach.extend(add_given_up(store, &instances, &mut jobs).await?);
     let lost_up_to = spools::lost_up_to(store).await?;
     let mut world = World::load(instances, jobs.clone(), store.counters().await?, limits, now);
-    let broken_ids: Vec<InstanceId> = broken.iter().map(|stopped| stopped.names.instance()).collect();
-    out_of_reach.extend(broken.iter().flat_map(Stopped::jobs).filter(|job| jobs.iter().all(|row| row.id != *job)));
+    let broken_ids: Vec<InstanceId> =
+        broken.iter().map(|stopped| stopped.names.instance()).collect();
+    out_of_reach.extend(
+        broken.iter().flat_map(Stopped::jobs).filter(|job| jobs.iter().all(|row| row.id != *job)),
+    );
     broken.into_iter().for_each(|stopped| world.put_broken(stopped));
-    world.unplaced =
-        unreadable.iter().filter(|row| row.instance.is_none_or(|id| !world.broken.contains_key(&id))).map(|row| row.why.clone()).collect();
+    world.unplaced = unreadable
+        .iter()
+        .filter(|row| row.instance.is_none_or(|id| !world.broken.contains_key(&id)))
+        .map(|row| row.why.clone())
+        .collect();
     let is_placed = unplaced.is_empty();
     world.unplaced.extend(unplaced);
-    world.unplaced.iter().for_each(|why| tracing::error!("a row of the database cannot be read and is left out: {why}"));
+    world.unplaced.iter().for_each(|why| {
+        tracing::error!("a row of the database cannot be read and is left out: {why}")
+    });
 
     let names: HashMap<InstanceId, Arc<InstanceNames>> = jobs
         .iter()
@@ -74,24 +87,41 @@ pub(super) async fn recover(
         .filter_map(|id| Some((id, world.names(id)?.clone())))
         .collect();
     let kept = world.instances.iter().filter(|(_, kept)| !is_over(&kept.state)).map(|(id, _)| *id);
-    // What runs of those whose rows cannot be read goes on too; its end is kept until somebody can say what it means.
-    let known = |jobs: &[JobRow]| jobs.iter().map(|job| job.id).chain(out_of_reach.iter().copied()).collect::<Vec<_>>();
+    // What runs of those whose rows cannot be read goes on too; its end is kept until somebody can
+    // say what it means.
+    let known = |jobs: &[JobRow]| {
+        jobs.iter().map(|job| job.id).chain(out_of_reach.iter().copied()).collect::<Vec<_>>()
+    };
     if is_placed {
-        runners.retain_instances(&kept.chain(broken_ids.iter().copied()).collect(), &known(&jobs)).await;
+        runners
+            .retain_instances(&kept.chain(broken_ids.iter().copied()).collect(), &known(&jobs))
+            .await;
     }
     runners.spare(&unknown(store, runners).await?);
     let (gone_out_of_sight, jobs) = out_of_sight(jobs, runners, lost_up_to);
-    let placed = jobs.iter().map(JobRow::placed).chain(out_of_reach.iter().map(|job| PlacedJob { job: *job, target: None }));
-    let never_started: BTreeSet<JobId> = runners.recover(placed.collect()).await.into_iter().collect();
+    let placed = jobs
+        .iter()
+        .map(JobRow::placed)
+        .chain(out_of_reach.iter().map(|job| PlacedJob { job: *job, target: None }));
+    let never_started: BTreeSet<JobId> =
+        runners.recover(placed.collect()).await.into_iter().collect();
     world.out_of_reach = out_of_reach;
-    let (vanished, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.started_at.is_some() && never_started.contains(&job.id));
-    let lost =
-        gone_out_of_sight.iter().chain(&vanished).filter(|job| job.kind == JobKind::Apply && !job.once).map(|job| job.instance).collect();
+    let (vanished, jobs): (Vec<_>, Vec<_>) = jobs
+        .into_iter()
+        .partition(|job| job.started_at.is_some() && never_started.contains(&job.id));
+    let lost = gone_out_of_sight
+        .iter()
+        .chain(&vanished)
+        .filter(|job| job.kind == JobKind::Apply && !job.once)
+        .map(|job| job.instance)
+        .collect();
     // One that was given up before stays what it is.
     let is_open = |job: &JobRow| job.ended_at.is_none();
-    let unseen_ends = gone_out_of_sight.into_iter().filter(is_open).map(|job| unseen(job.id, OUT_OF_SIGHT));
-    let mut ended: Vec<PreparedEvent> =
-        unseen_ends.chain(vanished.into_iter().filter(is_open).map(|job| unseen(job.id, VANISHED))).collect();
+    let unseen_ends =
+        gone_out_of_sight.into_iter().filter(is_open).map(|job| unseen(job.id, OUT_OF_SIGHT));
+    let mut ended: Vec<PreparedEvent> = unseen_ends
+        .chain(vanished.into_iter().filter(is_open).map(|job| unseen(job.id, VANISHED)))
+        .collect();
     let (mut unstarted, mut handed) = (Vec::new(), BTreeSet::new());
     for job in jobs {
         match whereabouts(&world, &names, job, &never_started) {
@@ -115,12 +145,26 @@ pub(super) async fn recover(
     for job in &handed {
         world.jobs.entry(*job).and_modify(|row| row.status = JobStatus::Starting);
     }
-    Ok(Recovered { world, tasks, unstarted, ended, handed, broken: broken_ids, again: going_on, lost })
+    Ok(Recovered {
+        world,
+        tasks,
+        unstarted,
+        ended,
+        handed,
+        broken: broken_ids,
+        again: going_on,
+        lost,
+    })
 }
 
-/// Adds the rows of jobs that were given up and whose end still matters: they are over in their rows. Returns those whose row cannot
-/// be read: each stays given up, and its instance says so, until a person decides.
-async fn add_given_up(store: &Store, instances: &[InstanceEntry], jobs: &mut Vec<JobRow>) -> Result<Vec<JobId>, StoreError> {
+/// Adds the rows of jobs that were given up and whose end still matters: they are over in their
+/// rows. Returns those whose row cannot be read: each stays given up, and its instance says so,
+/// until a person decides.
+async fn add_given_up(
+    store: &Store,
+    instances: &[InstanceEntry],
+    jobs: &mut Vec<JobRow>,
+) -> Result<Vec<JobId>, StoreError> {
     let mut unreadable = Vec::new();
     for job in instances.iter().flat_map(|kept| kept.state.given_up()) {
         if jobs.iter().all(|row| row.id != job) {
@@ -152,13 +196,21 @@ fn whereabouts(
     never_started: &BTreeSet<JobId>,
 ) -> Whereabouts {
     if !never_started.contains(&job.id) {
-        return if job.status == JobStatus::Pending { Whereabouts::Handed(job.id) } else { Whereabouts::Known };
+        return if job.status == JobStatus::Pending {
+            Whereabouts::Handed(job.id)
+        } else {
+            Whereabouts::Known
+        };
     }
     let is_stopped = is_stopped(world, &job);
     match (job.start, names.get(&job.instance)) {
         // Whoever asked for that got it: it was not started, and is not.
-        (Some(_), _) if is_stopped => Whereabouts::Over(never(job.id, "it was stopped before it was started")),
-        (Some(start), Some(names)) => Whereabouts::Unstarted(job.id, Task::Start(start, names.clone())),
+        (Some(_), _) if is_stopped => {
+            Whereabouts::Over(never(job.id, "it was stopped before it was started"))
+        }
+        (Some(start), Some(names)) => {
+            Whereabouts::Unstarted(job.id, Task::Start(start, names.clone()))
+        }
         // Given up, and now it is known that it never ran.
         _ => Whereabouts::Over(never(job.id, "it was given up before it was started")),
     }
@@ -174,10 +226,19 @@ struct StoredInstances {
     unplaced: Vec<String>,
 }
 
-async fn sort_out(store: &Store, observer: bool, now: Timestamp) -> Result<StoredInstances, StoreError> {
+async fn sort_out(
+    store: &Store,
+    observer: bool,
+    now: Timestamp,
+) -> Result<StoredInstances, StoreError> {
     let (loaded, unreadable) = store.load_instances().await?;
     let unplaced = unreadable.into_iter().map(|row| row.why).collect();
-    let mut found = StoredInstances { instances: Vec::new(), broken: Vec::new(), going_on: Vec::new(), unplaced };
+    let mut found = StoredInstances {
+        instances: Vec::new(),
+        broken: Vec::new(),
+        going_on: Vec::new(),
+        unplaced,
+    };
     for loaded in loaded {
         match usable(loaded) {
             Ok((kept, was_broken)) => {
@@ -207,8 +268,9 @@ fn none_if_unreadable<T>(error: StoreError) -> Result<Option<T>, StoreError> {
     }
 }
 
-/// Stops those of the instances one of whose jobs or pending actions cannot be read: what runs of it nobody could tell from what
-/// does not, and it must not run beside itself (P1). Returns the others.
+/// Stops those of the instances one of whose jobs or pending actions cannot be read: what runs of
+/// it nobody could tell from what does not, and it must not run beside itself (P1). Returns the
+/// others.
 async fn stop_the_damaged(
     store: &Store,
     instances: Vec<InstanceEntry>,
@@ -220,13 +282,17 @@ async fn stop_the_damaged(
     let unfinished: HashMap<JobId, &JobRow> = jobs.iter().map(|job| (job.id, job)).collect();
     let mut damaged: HashMap<InstanceId, Vec<&Unreadable>> = HashMap::new();
     for row in unreadable {
-        damaged.entry(row.instance.unwrap_or(InstanceId::from_bytes([0; 16]))).or_default().push(row);
+        damaged
+            .entry(row.instance.unwrap_or(InstanceId::from_bytes([0; 16])))
+            .or_default()
+            .push(row);
     }
     let mut sound = Vec::with_capacity(instances.len());
     for kept in instances {
         let id = kept.state.instance();
         let of_it = damaged.remove(&id).unwrap_or_default();
-        let is_there = |job: JobId| unfinished.get(&job).is_some_and(|row| row.instance == id && !row.once);
+        let is_there =
+            |job: JobId| unfinished.get(&job).is_some_and(|row| row.instance == id && !row.once);
         let missing = kept.state.jobs_in_flight().map(|job| job.id).find(|job| !is_there(*job));
         let why = match (of_it.first(), missing) {
             (None, None) => {
@@ -235,10 +301,18 @@ async fn stop_the_damaged(
             }
             (Some(row), _) => format!("a row of it cannot be read: {}", row.why),
             (None, Some(job)) => match store.job_row(job).await {
-                Ok(Some(_)) => format!("its state says that {job} is under way, and the row of that job that it is over or another's"),
-                Ok(None) => format!("its state says that {job} is under way, and no row of a job has that id"),
+                Ok(Some(_)) => format!(
+                    "its state says that {job} is under way, and the row of that job that it is \
+                     over or another's"
+                ),
+                Ok(None) => format!(
+                    "its state says that {job} is under way, and no row of a job has that id"
+                ),
                 Err(StoreError::Corrupt(why)) => {
-                    format!("its state says that {job} is under way, and the row of that job cannot be read: {why}")
+                    format!(
+                        "its state says that {job} is under way, and the row of that job cannot \
+                         be read: {why}"
+                    )
                 }
                 Err(error) => return Err(error),
             },
@@ -254,8 +328,11 @@ async fn stop_the_damaged(
     Ok(sound)
 }
 
-/// An instance with a state that can be gone on with, and whether its row says that it stands still.
-fn usable(mut loaded: LoadedInstance) -> Result<(InstanceEntry, bool), (Box<LoadedInstance>, String)> {
+/// An instance with a state that can be gone on with, and whether its row says that it stands
+/// still.
+fn usable(
+    mut loaded: LoadedInstance,
+) -> Result<(InstanceEntry, bool), (Box<LoadedInstance>, String)> {
     let state = match std::mem::replace(&mut loaded.state, Err(String::new())) {
         Ok(state) => state,
         Err(why) => return Err((Box::new(loaded), format!("its row cannot be read: {why}"))),
@@ -293,21 +370,35 @@ async fn unknown(store: &Store, runners: &Runners) -> Result<Vec<JobId>, StoreEr
     Ok(unknown)
 }
 
-/// Those of these jobs that were decided for a spool directory that is not there any more, and the others.
-fn out_of_sight(jobs: Vec<JobRow>, runners: &Runners, lost_up_to: i64) -> (Vec<JobRow>, Vec<JobRow>) {
-    let known: HashSet<JobId> = if lost_up_to == 0 { HashSet::new() } else { runners.recorded().into_iter().collect() };
+/// Those of these jobs that were decided for a spool directory that is not there any more, and the
+/// others.
+fn out_of_sight(
+    jobs: Vec<JobRow>,
+    runners: &Runners,
+    lost_up_to: i64,
+) -> (Vec<JobRow>, Vec<JobRow>) {
+    let known: HashSet<JobId> =
+        if lost_up_to == 0 { HashSet::new() } else { runners.recorded().into_iter().collect() };
     jobs.into_iter().partition(|job| job.seq <= lost_up_to && !known.contains(&job.id))
 }
 
 /// What is said of a job that was decided for another spool directory.
-const OUT_OF_SIGHT: &str = "the spool directory that it was to run in is lost or another daemon's, so nobody can say whether it runs";
+const OUT_OF_SIGHT: &str = "the spool directory that it was to run in is lost or another \
+                            daemon's, so nobody can say whether it runs";
 
-/// What is said of a job that started, as the database knows, and of which its runner knows nothing: what it left was removed.
-const VANISHED: &str = "it started, and its directory in the spool is gone, so nobody can say whether it runs";
+/// What is said of a job that started, as the database knows, and of which its runner knows
+/// nothing: what it left was removed.
+const VANISHED: &str =
+    "it started, and its directory in the spool is gone, so nobody can say whether it runs";
 
 /// The end of a job of which nobody can say anything.
 fn unseen(job: JobId, why: &str) -> PreparedEvent {
-    PreparedEvent::Ended { job, end: End::Unknown { why: why.to_owned(), report: None }, gone: false, words: Words::default() }
+    PreparedEvent::Ended {
+        job,
+        end: End::Unknown { why: why.to_owned(), report: None },
+        gone: false,
+        words: Words::default(),
+    }
 }
 
 /// The end of a job that is known never to have run.

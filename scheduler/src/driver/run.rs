@@ -1,6 +1,6 @@
-//! The loop. Takes what is queued, steps, commits everything of the batch in one transaction, and only then performs and
-//! answers. While a commit is under way the next batch gathers by itself, so the more there is to do, the more shares one
-//! commit.
+//! The loop. Takes what is queued, steps, commits everything of the batch in one transaction, and
+//! only then performs and answers. While a commit is under way the next batch gathers by itself, so
+//! the more there is to do, the more shares one commit.
 //!
 //! ```text
 //! green: gather -> step -> commit -> perform, answer -> gather …
@@ -9,8 +9,8 @@
 //!                            | succeeds: green; what runs has a minute to be heard of before a deadline ends it
 //! ```
 //!
-//! What always holds: nothing is performed or answered that is not committed; what a runner told is never lost, because
-//! its spool keeps it until `forget`; nobody but this task changes the world.
+//! What always holds: nothing is performed or answered that is not committed; what a runner told is
+//! never lost, because its spool keeps it until `forget`; nobody but this task changes the world.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -47,14 +47,17 @@ pub(super) use input::{TaskResult, TurnInput};
 
 use input::{TakenIn, finished};
 
-/// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits long for an answer.
+/// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits
+/// long for an answer.
 pub(super) const BATCH_LIMIT: usize = 512;
 
-/// How long a note that only people need (a job is STARTING, an action was performed) waits. As long as the runner waits
-/// before it tells that a job runs: of a job that is over sooner only its end is written.
+/// How long a note that only people need (a job is STARTING, an action was performed) waits. As
+/// long as the runner waits before it tells that a job runs: of a job that is over sooner only its
+/// end is written.
 const NOTE_DELAY: Duration = Duration::from_millis(50);
 
-/// How long what is being performed may take to finish when the daemon stops; it is performed again after the start.
+/// How long what is being performed may take to finish when the daemon stops; it is performed again
+/// after the start.
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
 /// Why the loop stopped although nobody asked it to.
@@ -81,14 +84,15 @@ pub(super) struct DriverLoop {
     pub(super) health: watch::Sender<Health>,
     pub(super) stop: CancellationToken,
     pub(super) numbers: LoopMetrics,
-    /// To perform, once there is room. Bounded by the lanes (starts), by jobs in flight (stops, ends) and by instances
-    /// (rollbacks).
+    /// To perform, once there is room. Bounded by the lanes (starts), by jobs in flight (stops,
+    /// ends) and by instances (rollbacks).
     pub(super) waiting: VecDeque<Task>,
     pub(super) performing: JoinSet<TaskResult>,
     pub(super) going_back: GoingBack,
     /// Starts about which the engine has to decide once more before they are performed.
     pub(super) late: Vec<Task>,
-    /// Stops of jobs whose start is waiting or being performed: a stop that overtook its start would be lost.
+    /// Stops of jobs whose start is waiting or being performed: a stop that overtook its start
+    /// would be lost.
     pub(super) deferred: Vec<Task>,
     /// Jobs whose rows do not say yet that they were handed over, and when they should.
     pub(super) jobs_noted: BTreeMap<JobId, Instant>,
@@ -118,7 +122,8 @@ pub(super) struct DriverLoop {
 impl DriverLoop {
     /// Runs until it is stopped or must stop.
     pub(super) async fn run(mut self) -> Result<(), Fatal> {
-        let once: Vec<JobId> = self.world.jobs.values().filter(|row| row.once).map(|row| row.id).collect();
+        let once: Vec<JobId> =
+            self.world.jobs.values().filter(|row| row.once).map(|row| row.id).collect();
         once.into_iter().for_each(|job| self.time_once(job));
         // What was due or had room before the start asks for no event.
         self.turn(Vec::new()).await?;
@@ -144,7 +149,14 @@ impl DriverLoop {
     /// Waits until there is something to do, then takes what else is there, up to the limit.
     async fn gather(&mut self) -> Vec<TurnInput> {
         let red = self.retry.clone();
-        let wake = self.world.timers.next().into_iter().chain(self.world.lanes.next_wake(self.turned_at)).chain(self.next_once()).min();
+        let wake = self
+            .world
+            .timers
+            .next()
+            .into_iter()
+            .chain(self.world.lanes.next_wake(self.turned_at))
+            .chain(self.next_once())
+            .min();
         let performed = (!self.performed.is_empty()).then(|| Instant::now() + NOTE_DELAY);
         let due = self.going_back.next().into_iter().chain([self.steps.look_noted]);
         let note = self.jobs_noted.values().copied().chain(performed).chain(due).min();
@@ -165,7 +177,9 @@ impl DriverLoop {
         while inputs.len() < BATCH_LIMIT {
             if let Some(done) = self.performing.try_join_next() {
                 inputs.extend(finished(done));
-            } else if let Some(arrived) = red.is_none().then(|| self.arrivals.try_recv().ok()).flatten() {
+            } else if let Some(arrived) =
+                red.is_none().then(|| self.arrivals.try_recv().ok()).flatten()
+            {
                 inputs.push(TurnInput::Arrived(Box::new(arrived)));
             } else if let Ok(call) = self.calls.try_recv() {
                 inputs.push(TurnInput::Call(Box::new(call)));
@@ -197,7 +211,8 @@ impl DriverLoop {
         self.grant(&mut batch);
         let leaves = self.leaves(&news, batch.now);
         let at = Instant::now();
-        let noted: Vec<JobId> = self.jobs_noted.iter().filter(|(_, due)| **due <= at).map(|(job, _)| *job).collect();
+        let noted: Vec<JobId> =
+            self.jobs_noted.iter().filter(|(_, due)| **due <= at).map(|(job, _)| *job).collect();
         noted.iter().for_each(|job| batch.write_job(*job));
         batch.performed.append(&mut self.performed);
 
@@ -225,13 +240,19 @@ impl DriverLoop {
             crash::at(crash::AFTER_ANSWER);
         }
         let instances = &self.world.instances;
-        self.world.timers.compact(instances.len(), |at, id| instances.get(&id).is_some_and(|kept| kept.wake == Some(at)));
+        self.world.timers.compact(instances.len(), |at, id| {
+            instances.get(&id).is_some_and(|kept| kept.wake == Some(at))
+        });
         Ok(())
     }
 
     /// Steps all that came: first what was told, then what people ask for.
     fn take_in(&mut self, batch: &mut Batch, inputs: Vec<TurnInput>) -> TakenIn {
-        let mut taken = TakenIn { news: std::mem::take(&mut self.held), answers: Vec::new(), plans: Vec::new() };
+        let mut taken = TakenIn {
+            news: std::mem::take(&mut self.held),
+            answers: Vec::new(),
+            plans: Vec::new(),
+        };
         let mut calls = Vec::new();
         for input in inputs {
             match input {
@@ -253,7 +274,8 @@ impl DriverLoop {
         taken
     }
 
-    /// What the first turn has to say: whether this run only looks, and what the rows say of those that stand still, or go on.
+    /// What the first turn has to say: whether this run only looks, and what the rows say of those
+    /// that stand still, or go on.
     fn tell_start(&mut self, batch: &mut Batch) {
         let observer = self.observer;
         self.tell_all(batch, &Event::Observe(observer), |state| state.is_observer() != observer);
@@ -317,8 +339,9 @@ impl DriverLoop {
     /// The start of this job was performed, or never will be: its stops may follow.
     pub(super) fn started(&mut self, id: JobId) {
         self.world.starts.remove(&id);
-        let (ready, deferred) =
-            std::mem::take(&mut self.deferred).into_iter().partition(|task| matches!(task, Task::Stop(_, placed) if placed.job == id));
+        let (ready, deferred) = std::mem::take(&mut self.deferred)
+            .into_iter()
+            .partition(|task| matches!(task, Task::Stop(_, placed) if placed.job == id));
         self.deferred = deferred;
         self.waiting.extend::<Vec<Task>>(ready);
     }
@@ -333,8 +356,19 @@ impl DriverLoop {
     }
 
     /// What concerns many instances at once.
-    pub(super) fn tell_all(&mut self, batch: &mut Batch, event: &Event, concerned: impl Fn(&State) -> bool) {
-        let ids: Vec<_> = self.world.instances.iter().filter(|(_, kept)| concerned(&kept.state)).map(|(id, _)| *id).collect();
+    pub(super) fn tell_all(
+        &mut self,
+        batch: &mut Batch,
+        event: &Event,
+        concerned: impl Fn(&State) -> bool,
+    ) {
+        let ids: Vec<_> = self
+            .world
+            .instances
+            .iter()
+            .filter(|(_, kept)| concerned(&kept.state))
+            .map(|(id, _)| *id)
+            .collect();
         ids.into_iter().for_each(|id| batch.send(&mut self.world, id, event.clone(), None));
     }
 

@@ -1,5 +1,6 @@
-//! What of an instance others go by: how its release stands, for lists and waits, and at which version it is converged, for the
-//! channels that wait for it. Called by the batch before and after each step.
+//! What of an instance others go by: how its release stands, for lists and waits, and at which
+//! version it is converged, for the channels that wait for it. Called by the batch before and after
+//! each step.
 
 use engine::State;
 use engine::event::Event;
@@ -37,15 +38,30 @@ impl Shown {
 
     /// What is written about its releases now that it is in this state.
     pub(super) fn changes(&self, state: &State, channel: ChannelId, at: Timestamp) -> Vec<Change> {
-        let Some(release) = state.desired().map(|desired| desired.release) else { return Vec::new() };
+        let Some(release) = state.desired().map(|desired| desired.release) else {
+            return Vec::new();
+        };
         let status = state.standing().status;
         let older = self.release.filter(|older| *older != release);
-        let left = older.and_then(|older| Some(Change::ReleaseStatus { release: older, channel, status: self.left_at(older)?, at }));
+        let left = older.and_then(|older| {
+            Some(Change::ReleaseStatus {
+                release: older,
+                channel,
+                status: self.left_at(older)?,
+                at,
+            })
+        });
         let is_other = self.status != status || self.release != Some(release);
         // A no goes with its channel, and is a no.
-        let turned = self.release == Some(release) && self.is_refused != state.is_refused() && !state.is_deleted();
+        let turned = self.release == Some(release)
+            && self.is_refused != state.is_refused()
+            && !state.is_deleted();
         let stands = is_other.then_some(Change::ReleaseStatus { release, channel, status, at });
-        let refused = turned.then_some(Change::ReleaseRefused { release, channel, refused: !self.is_refused });
+        let refused = turned.then_some(Change::ReleaseRefused {
+            release,
+            channel,
+            refused: !self.is_refused,
+        });
         left.into_iter().chain(stands).chain(refused).collect()
     }
 
@@ -53,7 +69,8 @@ impl Shown {
     fn left_at(&self, older: ReleaseId) -> Option<Status> {
         match self.status {
             Status::Converged | Status::Failed | Status::Replaced | Status::Deleted => None,
-            // What it still had to do nobody does any more; nothing where it had arrived before a person paused it.
+            // What it still had to do nobody does any more; nothing where it had arrived before a
+            // person paused it.
             Status::Paused if self.arrived == Some(older) => Some(Status::Converged),
             _ => Some(Status::Replaced),
         }
@@ -61,7 +78,8 @@ impl Shown {
 
     /// Whether the channels that wait for this one have to be told.
     pub(super) fn tells_others(&self, state: &State) -> bool {
-        (state.converged_version(), state.rolled_back()) != (self.converged_version.as_deref(), self.rolled_back.as_ref())
+        (state.converged_version(), state.rolled_back())
+            != (self.converged_version.as_deref(), self.rolled_back.as_ref())
     }
 }
 
@@ -77,18 +95,32 @@ fn upstream(channel: &ChannelName, state: Option<&State>) -> Event {
 }
 
 /// What those are told who wait for the channel of this instance.
-pub(super) fn dependents(world: &World, names: &InstanceNames, state: Option<&State>) -> Vec<(InstanceId, Event)> {
+pub(super) fn dependents(
+    world: &World,
+    names: &InstanceNames,
+    state: Option<&State>,
+) -> Vec<(InstanceId, Event)> {
     let event = upstream(&names.channel.1, state);
     let siblings = world.siblings(names.service.0).into_iter();
-    siblings.filter(|other| waits_for(world, *other, &names.channel.1)).map(|other| (other, event.clone())).collect()
+    siblings
+        .filter(|other| waits_for(world, *other, &names.channel.1))
+        .map(|other| (other, event.clone()))
+        .collect()
 }
 
 /// How the channels that the gates of this instance name stand now.
 pub(super) fn upstream_of(world: &World, kept: &InstanceEntry) -> impl Iterator<Item = Event> {
     let siblings = world.siblings(kept.names.service.0);
     let named: Vec<ChannelName> = kept.upstream().cloned().collect();
-    let of =
-        |channel: &ChannelName| siblings.iter().filter_map(|id| world.instances.get(id)).find(|other| other.names.channel.1 == *channel);
-    let told: Vec<Event> = named.iter().filter_map(|channel| Some(upstream(channel, Some(&of(channel)?.state)))).collect();
+    let of = |channel: &ChannelName| {
+        siblings
+            .iter()
+            .filter_map(|id| world.instances.get(id))
+            .find(|other| other.names.channel.1 == *channel)
+    };
+    let told: Vec<Event> = named
+        .iter()
+        .filter_map(|channel| Some(upstream(channel, Some(&of(channel)?.state))))
+        .collect();
     told.into_iter()
 }

@@ -1,5 +1,5 @@
-//! When which instance is due. Entries are never taken back: one that no longer matches its instance is dropped when its
-//! turn comes.
+//! When which instance is due. Entries are never taken back: one that no longer matches its
+//! instance is dropped when its turn comes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -32,9 +32,13 @@ impl Timers {
         self.heap.pop().map(|Reverse(entry)| entry)
     }
 
-    /// Drops what no longer counts when it is most of what is held, so that instances that change often leave no heap
-    /// of old entries behind.
-    pub(super) fn compact(&mut self, instances: usize, counts: impl Fn(Timestamp, InstanceId) -> bool) {
+    /// Drops what no longer counts when it is most of what is held, so that instances that change
+    /// often leave no heap of old entries behind.
+    pub(super) fn compact(
+        &mut self,
+        instances: usize,
+        counts: impl Fn(Timestamp, InstanceId) -> bool,
+    ) {
         if self.heap.len() > 64 + 4 * instances {
             let mut kept = std::mem::take(&mut self.heap).into_vec();
             kept.retain(|Reverse((at, instance))| counts(*at, *instance));

@@ -1,6 +1,7 @@
-//! What a job printed -> the few words of it that people are shown: the text of an explanation, a line of stdout, a line of
-//! stderr. Read by `intake`, so that the loop waits for no disk, and only when there is something to tell: a job that ended
-//! with 0, prints nothing and explains nothing costs no read.
+//! What a job printed -> the few words of it that people are shown: the text of an explanation, a
+//! line of stdout, a line of stderr. Read by `intake`, so that the loop waits for no disk, and only
+//! when there is something to tell: a job that ended with 0, prints nothing and explains nothing
+//! costs no read.
 
 use std::io;
 
@@ -13,17 +14,20 @@ use schema::spool::EXPLANATION;
 use crate::blobs::Blobs;
 use crate::runner::End;
 
-/// Most bytes of an explanation that are kept beside the state: enough for a plan of some hundred resources; all of it
-/// is in the blob. 64 KiB.
+/// Most bytes of an explanation that are kept beside the state: enough for a plan of some hundred
+/// resources; all of it is in the blob. 64 KiB.
 const EXPLANATION_LIMIT_BYTES: usize = 64 << 10;
 
-/// How many of them are its end, where it is cut: tools sum up there, and what is hidden in a long text is put there.
+/// How many of them are its end, where it is cut: tools sum up there, and what is hidden in a long
+/// text is put there.
 const TAIL_BYTES: usize = 16 << 10;
 
-/// Bytes of a stream's start or end in which a line is looked for: many times what a line holds, one read.
+/// Bytes of a stream's start or end in which a line is looked for: many times what a line holds,
+/// one read.
 const LOOK_BYTES: usize = 4 << 10;
 
-/// Bytes of the longest output of which we look whether it is a FetchOutput although it was not to be one. 64 KiB.
+/// Bytes of the longest output of which we look whether it is a FetchOutput although it was not to
+/// be one. 64 KiB.
 const DOCUMENT_LIMIT_BYTES: usize = 64 << 10;
 
 /// Most characters of a line that becomes part of a message: two lines of a terminal.
@@ -40,13 +44,14 @@ pub(super) struct Words {
     pub(super) stderr: Option<String>,
     /// Whether stdout, which was not to be structured, looks as a FetchOutput does.
     pub(super) has_objects: bool,
-    /// Where what is kept of stdout is not what its wrapper counted: a digest that no other job's output has. Read unless the job ended
-    /// with 0.
+    /// Where what is kept of stdout is not what its wrapper counted: a digest that no other job's
+    /// output has. Read unless the job ended with 0.
     pub(super) cut: Option<BlobId>,
 }
 
 impl Words {
-    /// What a fetch that found work says about it: the explanation's first line, else what it printed.
+    /// What a fetch that found work says about it: the explanation's first line, else what it
+    /// printed.
     pub(super) fn headline(&self) -> Option<String> {
         let explained = self.explanation.as_ref().and_then(|text| first_line(text.as_bytes()));
         explained.or_else(|| self.stdout.clone()).or_else(|| self.stderr.clone())
@@ -56,7 +61,9 @@ impl Words {
 /// Whether there is anything to read.
 pub(super) fn has_any(end: &End) -> bool {
     match end {
-        End::Reported(report) => explanation(report).is_some() || failed(report) || unchecked(report).is_some(),
+        End::Reported(report) => {
+            explanation(report).is_some() || failed(report) || unchecked(report).is_some()
+        }
         _ => false,
     }
 }
@@ -75,8 +82,9 @@ fn unchecked(report: &Report) -> Option<BlobId> {
     report.stdout_blob_id.filter(|_| is_short && !failed(report) && report.structured.is_none())
 }
 
-/// Reads the words of a job whose streams and files are in the blob store, without the secrets that it was given: not every
-/// job has a wrapper of ours that hides them. What cannot be read is left out: it is for people only.
+/// Reads the words of a job whose streams and files are in the blob store, without the secrets that
+/// it was given: not every job has a wrapper of ours that hides them. What cannot be read is left
+/// out: it is for people only.
 pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<Secrets>) -> Words {
     let End::Reported(report) = end else { return Words::default() };
     if !has_any(end) {
@@ -86,10 +94,12 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
     let (stdout, stderr) = streams(report, failed(report));
     let unchecked = unchecked(report);
     // Of what nobody counted nobody knows whether it is all.
-    let counted = Some((report.stdout_blob_id, report.stdout_bytes)).filter(|(_, bytes)| *bytes > 0 && failed(report));
+    let counted = Some((report.stdout_blob_id, report.stdout_bytes))
+        .filter(|(_, bytes)| *bytes > 0 && failed(report));
     let blobs = blobs.clone();
     let reading = move || {
-        // What may be the beginning of a secret at the end of a part is held back with the rest of it.
+        // What may be the beginning of a secret at the end of a part is held back with the rest of
+        // it.
         let hide = |bytes: Vec<u8>, whole| match &secrets {
             Some(secrets) => Masker::default().push(secrets, &bytes, whole),
             None => bytes,
@@ -100,12 +110,14 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
             Some((hide(bytes, whole), whole))
         };
         let end = |id, limit| {
-            // A secret that begins before what is read is over within the margin, which nobody is shown.
+            // A secret that begins before what is read is over within the margin, which nobody is
+            // shown.
             let margin = secrets.as_ref().map_or(0, |secrets| 2 * secrets.longest());
             let (bytes, is_whole) = tell(id, tail(&blobs, id, limit + margin))?;
             let Some(secrets) = &secrets else { return Some(bytes) };
             let mut masker = Masker::default();
-            let (before, shown) = bytes.split_at(if is_whole { 0 } else { margin.min(bytes.len()) });
+            let (before, shown) =
+                bytes.split_at(if is_whole { 0 } else { margin.min(bytes.len()) });
             masker.push(secrets, before, false);
             Some(masker.push(secrets, shown, true))
         };
@@ -118,15 +130,27 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
             let (head, _) = start(id, EXPLANATION_LIMIT_BYTES - TAIL_BYTES)?;
             Some(cut(job, size, &head, &end(id, TAIL_BYTES)?))
         };
-        // A line is told with blanks for its tabs, which may be what kept a secret from being known.
-        let hide_line = |line: String| String::from_utf8_lossy(&hide(line.into_bytes(), true)).into_owned();
+        // A line is told with blanks for its tabs, which may be what kept a secret from being
+        // known.
+        let hide_line =
+            |line: String| String::from_utf8_lossy(&hide(line.into_bytes(), true)).into_owned();
         let size = |id| tell(id, blobs.size(id)).unwrap_or_default();
         Words {
-            cut: counted.filter(|(id, bytes)| id.map_or(0, size) != *bytes).map(|(id, _)| of_this_job(job, id)),
+            cut: counted
+                .filter(|(id, bytes)| id.map_or(0, size) != *bytes)
+                .map(|(id, _)| of_this_job(job, id)),
             explanation: explanation.and_then(explained),
-            has_objects: unchecked.and_then(|id| start(id, DOCUMENT_LIMIT_BYTES)).is_some_and(|(bytes, _)| has_objects(&bytes)),
-            stdout: stdout.and_then(|id| start(id, LOOK_BYTES)).and_then(|(bytes, _)| first_line(&bytes)).map(hide_line),
-            stderr: stderr.and_then(|id| end(id, LOOK_BYTES)).and_then(|bytes| last_line(&bytes)).map(hide_line),
+            has_objects: unchecked
+                .and_then(|id| start(id, DOCUMENT_LIMIT_BYTES))
+                .is_some_and(|(bytes, _)| has_objects(&bytes)),
+            stdout: stdout
+                .and_then(|id| start(id, LOOK_BYTES))
+                .and_then(|(bytes, _)| first_line(&bytes))
+                .map(hide_line),
+            stderr: stderr
+                .and_then(|id| end(id, LOOK_BYTES))
+                .and_then(|bytes| last_line(&bytes))
+                .map(hide_line),
         }
     };
     tokio::task::spawn_blocking(reading).await.unwrap_or_default()
@@ -135,7 +159,9 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
 /// Whether this is meant to be a FetchOutput: one with a mistake in it is.
 fn has_objects(bytes: &[u8]) -> bool {
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    is_object && serde_json::from_slice::<serde_json::Value>(bytes).is_ok_and(|value| value["objects"].is_array())
+    is_object
+        && serde_json::from_slice::<serde_json::Value>(bytes)
+            .is_ok_and(|value| value["objects"].is_array())
 }
 
 /// What stands for output that is not whole, of which other output could be the same part.
@@ -161,8 +187,8 @@ fn tell<T>(blob: BlobId, read: io::Result<Option<T>>) -> Option<T> {
     })
 }
 
-/// What is shown of a text of `size` bytes that is too long: its head, its tail, both in whole lines where lines are not too long,
-/// and between them the command that prints all of it.
+/// What is shown of a text of `size` bytes that is too long: its head, its tail, both in whole
+/// lines where lines are not too long, and between them the command that prints all of it.
 fn cut(job: JobId, size: u64, head: &[u8], tail: &[u8]) -> String {
     let is_end = |byte: &u8| *byte == b'\n';
     let head = match head.iter().rposition(is_end) {
@@ -174,7 +200,8 @@ fn cut(job: JobId, size: u64, head: &[u8], tail: &[u8]) -> String {
         _ => &tail[tail.iter().take_while(|byte| is_inner(**byte)).count()..],
     };
     format!(
-        "{}\n… cut: these are head and tail of {size} bytes; all of them: `pvnctl jobs files {job} {EXPLANATION}` …\n{}",
+        "{}\n… cut: these are head and tail of {size} bytes; all of them: `pvnctl jobs files \
+         {job} {EXPLANATION}` …\n{}",
         String::from_utf8_lossy(head),
         String::from_utf8_lossy(tail)
     )
@@ -227,13 +254,21 @@ mod tests {
     #[test]
     fn a_line_is_the_first_or_last_that_says_something_without_colours() {
         let check = |text: &str, first: Option<&str>, last: Option<&str>| {
-            assert_eq!((first_line(text.as_bytes()).as_deref(), last_line(text.as_bytes()).as_deref()), (first, last), "{text:?}");
+            assert_eq!(
+                (first_line(text.as_bytes()).as_deref(), last_line(text.as_bytes()).as_deref()),
+                (first, last),
+                "{text:?}"
+            );
         };
         check("", None, None);
         check("\n \r\n\t\n", None, None);
         check("one", Some("one"), Some("one"));
         check("\n  one \n\n two\n\n", Some("one"), Some("two"));
-        check("\u{1b}[1;31mError:\u{1b}[0m no\tsuch bucket\n\u{1b}[0m\n", Some("Error: no such bucket"), Some("Error: no such bucket"));
+        check(
+            "\u{1b}[1;31mError:\u{1b}[0m no\tsuch bucket\n\u{1b}[0m\n",
+            Some("Error: no such bucket"),
+            Some("Error: no such bucket"),
+        );
         check("10 %\r20 %\rdone\u{7}\r", Some("10 %"), Some("done"));
         check("a\u{1b}(Bb\u{1b}", Some("ab"), Some("ab"));
         check("keep \u{202e}bd\u{2069}", Some("keep bd"), Some("keep bd"));
@@ -249,8 +284,18 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_is_cut_at_whole_characters() {
         let (head, tail) = ("ä".repeat(LOOK_BYTES), "ö".repeat(LOOK_BYTES));
-        let shown = cut(JobId::from_bytes([7; 16]), 1 << 20, &head.as_bytes()[..head.len() - 1], &tail.as_bytes()[1..]);
-        assert!(shown.starts_with('ä') && shown.ends_with('ö') && shown.contains("1048576 bytes") && !shown.contains('\u{fffd}'));
+        let shown = cut(
+            JobId::from_bytes([7; 16]),
+            1 << 20,
+            &head.as_bytes()[..head.len() - 1],
+            &tail.as_bytes()[1..],
+        );
+        assert!(
+            shown.starts_with('ä')
+                && shown.ends_with('ö')
+                && shown.contains("1048576 bytes")
+                && !shown.contains('\u{fffd}')
+        );
     }
 
     #[tokio::test]
@@ -265,13 +310,30 @@ mod tests {
                 "x".repeat(TAIL_BYTES - 30 - margin)
             );
             let id = blobs.put(text.as_bytes(), Keep::Lazy).unwrap();
-            let files = vec![serde_json::from_value(json!({"name": EXPLANATION, "contentBlobId": id})).unwrap()];
-            let end = End::Reported(Box::new(Report { exit_code: Some(2), files, ..Report::default() }));
+            let files = vec![
+                serde_json::from_value(json!({"name": EXPLANATION, "contentBlobId": id})).unwrap(),
+            ];
+            let end =
+                End::Reported(Box::new(Report { exit_code: Some(2), files, ..Report::default() }));
             let job = JobId::from_bytes([7; 16]);
-            let told = read(&blobs, job, &end, Secrets::of(&[secret.as_bytes()])).await.explanation.unwrap();
-            assert!(told.starts_with("Plan: 1 to add\n") && told.ends_with("\nDESTROY production-db\n"), "{margin}");
-            assert!(told.contains(&format!("`pvnctl jobs files {job} plan-explanation`")), "{margin}");
-            assert!(told.len() < EXPLANATION_LIMIT_BYTES + 300 && !told.contains("hunter2") && !told.contains("-secret"), "{margin}");
+            let told = read(&blobs, job, &end, Secrets::of(&[secret.as_bytes()]))
+                .await
+                .explanation
+                .unwrap();
+            assert!(
+                told.starts_with("Plan: 1 to add\n") && told.ends_with("\nDESTROY production-db\n"),
+                "{margin}"
+            );
+            assert!(
+                told.contains(&format!("`pvnctl jobs files {job} plan-explanation`")),
+                "{margin}"
+            );
+            assert!(
+                told.len() < EXPLANATION_LIMIT_BYTES + 300
+                    && !told.contains("hunter2")
+                    && !told.contains("-secret"),
+                "{margin}"
+            );
         }
     }
 
@@ -288,17 +350,31 @@ mod tests {
                 structured,
                 ..Report::default()
             };
-            read(&blobs, JobId::from_bytes([7; 16]), &End::Reported(Box::new(report)), None).await.has_objects
+            read(&blobs, JobId::from_bytes([7; 16]), &End::Reported(Box::new(report)), None)
+                .await
+                .has_objects
         };
         let document = r#" {"objects": [{"name": "web", "objectTyp": "bucket"}]} "#;
         assert!(noticed(document, 0, None).await);
         assert!(!noticed(document, 1, None).await, "a failure is told anyway");
-        let checked = serde_json::from_value(json!({"kind": "fetch", "value": {"objects": []}})).unwrap();
+        let checked =
+            serde_json::from_value(json!({"kind": "fetch", "value": {"objects": []}})).unwrap();
         assert!(!noticed(document, 0, Some(checked)).await);
-        for other in ["", "nothing to do\n", "{\"objects\": 1}", "{}", "[1]", "{\"objects\": []} more", "{{{{"] {
+        for other in [
+            "",
+            "nothing to do\n",
+            "{\"objects\": 1}",
+            "{}",
+            "[1]",
+            "{\"objects\": []} more",
+            "{{{{",
+        ] {
             assert!(!noticed(other, 0, None).await, "{other}");
         }
-        assert!(!noticed(&format!("{}{document}", " ".repeat(DOCUMENT_LIMIT_BYTES)), 0, None).await, "too long to look at each time");
+        assert!(
+            !noticed(&format!("{}{document}", " ".repeat(DOCUMENT_LIMIT_BYTES)), 0, None).await,
+            "too long to look at each time"
+        );
     }
 
     #[tokio::test]
@@ -306,16 +382,32 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
         let cut = async |job: u8, kept: &str, bytes: u64, code| {
-            let stdout_blob_id = Some(kept).filter(|kept| !kept.is_empty()).map(|kept| blobs.put(kept.as_bytes(), Keep::Lazy).unwrap());
-            let report = Report { exit_code: Some(code), stdout_bytes: bytes, stdout_blob_id, ..Report::default() };
-            read(&blobs, JobId::from_bytes([job; 16]), &End::Reported(Box::new(report)), None).await.cut
+            let stdout_blob_id = Some(kept)
+                .filter(|kept| !kept.is_empty())
+                .map(|kept| blobs.put(kept.as_bytes(), Keep::Lazy).unwrap());
+            let report = Report {
+                exit_code: Some(code),
+                stdout_bytes: bytes,
+                stdout_blob_id,
+                ..Report::default()
+            };
+            read(&blobs, JobId::from_bytes([job; 16]), &End::Reported(Box::new(report)), None)
+                .await
+                .cut
         };
         assert_eq!(cut(1, "Plan: 1", 7, 2).await, None, "it is whole");
         assert_eq!(cut(1, "Plan: 1", 0, 2).await, None, "nobody counted");
         assert_eq!(cut(1, "Plan: 1", 8, 0).await, None, "there is nothing to approve");
-        let [one, other, empty] = [cut(1, "Plan: 1", 8, 2).await, cut(2, "Plan: 1", 8, 2).await, cut(2, "", 8, 2).await];
-        assert!(one.is_some() && other.is_some() && empty.is_some() && one != other && other != empty, "{one:?} {other:?} {empty:?}");
-        assert!(cut(1, "Plan: 1, and what it said on stderr", 8, 2).await.is_some(), "both streams together");
+        let [one, other, empty] =
+            [cut(1, "Plan: 1", 8, 2).await, cut(2, "Plan: 1", 8, 2).await, cut(2, "", 8, 2).await];
+        assert!(
+            one.is_some() && other.is_some() && empty.is_some() && one != other && other != empty,
+            "{one:?} {other:?} {empty:?}"
+        );
+        assert!(
+            cut(1, "Plan: 1, and what it said on stderr", 8, 2).await.is_some(),
+            "both streams together"
+        );
     }
 
     #[tokio::test]
@@ -331,15 +423,26 @@ mod tests {
             });
             End::Reported(Box::new(serde_json::from_value(whole).unwrap()))
         };
-        assert_eq!(read(&blobs, JobId::from_bytes([7; 16]), &report(0, json!([])), None).await, Words::default());
+        assert_eq!(
+            read(&blobs, JobId::from_bytes([7; 16]), &report(0, json!([])), None).await,
+            Words::default()
+        );
         let words = read(&blobs, JobId::from_bytes([7; 16]), &report(2, json!([])), None).await;
-        assert_eq!((words.stdout.as_deref(), words.stderr.as_deref()), (Some("2 to add"), Some("no credentials")));
+        assert_eq!(
+            (words.stdout.as_deref(), words.stderr.as_deref()),
+            (Some("2 to add"), Some("no credentials"))
+        );
         assert_eq!(words.headline().as_deref(), Some("2 to add"));
-        let explained = json!([{"name": EXPLANATION, "contentBlobId": put("Plan: 1 to add\nmore")}]);
-        let words = read(&blobs, JobId::from_bytes([7; 16]), &report(2, explained.clone()), None).await;
+        let explained =
+            json!([{"name": EXPLANATION, "contentBlobId": put("Plan: 1 to add\nmore")}]);
+        let words =
+            read(&blobs, JobId::from_bytes([7; 16]), &report(2, explained.clone()), None).await;
         assert_eq!(words.headline().as_deref(), Some("Plan: 1 to add"));
         let words = read(&blobs, JobId::from_bytes([7; 16]), &report(0, explained), None).await;
-        assert_eq!((words.explanation.as_deref(), words.stderr), (Some("Plan: 1 to add\nmore"), None));
+        assert_eq!(
+            (words.explanation.as_deref(), words.stderr),
+            (Some("Plan: 1 to add\nmore"), None)
+        );
     }
 
     #[tokio::test]
@@ -348,17 +451,29 @@ mod tests {
         let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
         let put = |text: &str| blobs.put(text.as_bytes(), Keep::Lazy).unwrap();
         let secret = "hunter2-secret";
-        let long = format!("token={secret}\n{}{secret}", "x".repeat(EXPLANATION_LIMIT_BYTES + 1 - 6 - 2 * secret.len()));
-        for text in [format!("Plan: {secret}, and aHVudGVyMi1zZWNyZXQ="), long.clone() + "more", long[..long.len() - 4].to_owned() + "more"]
-        {
+        let long = format!(
+            "token={secret}\n{}{secret}",
+            "x".repeat(EXPLANATION_LIMIT_BYTES + 1 - 6 - 2 * secret.len())
+        );
+        for text in [
+            format!("Plan: {secret}, and aHVudGVyMi1zZWNyZXQ="),
+            long.clone() + "more",
+            long[..long.len() - 4].to_owned() + "more",
+        ] {
             let whole = json!({
                 "exitCode": 2, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "0", "durationNs": "0",
                 "stdoutBlobId": put(&text), "stderrBlobId": put(&text), "files": [{"name": EXPLANATION, "contentBlobId": put(&text)}],
             });
             let end = End::Reported(Box::new(serde_json::from_value(whole).unwrap()));
-            let words = read(&blobs, JobId::from_bytes([7; 16]), &end, Secrets::of(&[secret.as_bytes()])).await;
+            let words =
+                read(&blobs, JobId::from_bytes([7; 16]), &end, Secrets::of(&[secret.as_bytes()]))
+                    .await;
             let told = format!("{words:?} {:?}", words.headline());
-            assert!(!told.contains("hunter2-sec") && !told.contains("aHVudGVy") && told.contains("***"), "{}", &told[..200]);
+            assert!(
+                !told.contains("hunter2-sec") && !told.contains("aHVudGVy") && told.contains("***"),
+                "{}",
+                &told[..200]
+            );
         }
     }
 
@@ -368,11 +483,26 @@ mod tests {
         let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
         let secret = "hunter2-secret";
         for within in 1..secret.len() {
-            let text = format!("{}{secret}{}", "x".repeat(2 * LOOK_BYTES), "y".repeat(LOOK_BYTES - within));
+            let text = format!(
+                "{}{secret}{}",
+                "x".repeat(2 * LOOK_BYTES),
+                "y".repeat(LOOK_BYTES - within)
+            );
             let id = blobs.put(text.as_bytes(), Keep::Lazy).unwrap();
-            let report = Report { exit_code: Some(1), stderr_blob_id: Some(id), ..Report::default() };
-            let words = read(&blobs, JobId::from_bytes([7; 16]), &End::Reported(Box::new(report)), Secrets::of(&[secret.as_bytes()])).await;
-            assert!(words.stderr.as_deref().is_some_and(|said| said.starts_with("***y")), "{within}: {:?}", words.stderr);
+            let report =
+                Report { exit_code: Some(1), stderr_blob_id: Some(id), ..Report::default() };
+            let words = read(
+                &blobs,
+                JobId::from_bytes([7; 16]),
+                &End::Reported(Box::new(report)),
+                Secrets::of(&[secret.as_bytes()]),
+            )
+            .await;
+            assert!(
+                words.stderr.as_deref().is_some_and(|said| said.starts_with("***y")),
+                "{within}: {:?}",
+                words.stderr
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the loop holds in memory: every instance's state, the jobs that are not over, the lanes and the timers. Owned by
-//! the loop alone; all of it follows from the database, so a start rebuilds it.
+//! What the loop holds in memory: every instance's state, the jobs that are not over, the lanes and
+//! the timers. Owned by the loop alone; all of it follows from the database, so a start rebuilds
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -35,9 +36,15 @@ pub(super) struct InstanceEntry {
 
 impl InstanceEntry {
     /// An instance that nobody has asked anything of yet.
-    pub(super) fn new(names: Arc<InstanceNames>, runtime: RuntimeName, observer: bool, now: Timestamp) -> Self {
+    pub(super) fn new(
+        names: Arc<InstanceNames>,
+        runtime: RuntimeName,
+        observer: bool,
+        now: Timestamp,
+    ) -> Self {
         // An instance without a release asks for nothing.
-        let (state, _) = engine::step(State::new(names.instance(), now), Event::Observe(observer), now);
+        let (state, _) =
+            engine::step(State::new(names.instance(), now), Event::Observe(observer), now);
         Self { names, runtime, state, revision: 0, wake: None }
     }
 
@@ -46,9 +53,12 @@ impl InstanceEntry {
         self.state.desired().into_iter().flat_map(|desired| &desired.gates).flat_map(Gate::upstream)
     }
 
-    /// Whether a row of `later` would say what one of this said, but for the time of the last look at the clock.
+    /// Whether a row of `later` would say what one of this said, but for the time of the last look
+    /// at the clock.
     pub(super) fn says_the_same(&mut self, later: &Self) -> bool {
-        self.runtime == later.runtime && self.wake == later.wake && self.state.says_the_same(&later.state)
+        self.runtime == later.runtime
+            && self.wake == later.wake
+            && self.state.says_the_same(&later.state)
     }
 
     /// The row after one more commit.
@@ -88,7 +98,8 @@ pub(super) struct World {
     pub(super) lanes: ConcurrencyLimiter,
     pub(super) timers: Timers,
     pub(super) counters: Counters,
-    /// Jobs of instances that stand still whose rows cannot be read: what is told of them is kept where it was told.
+    /// Jobs of instances that stand still whose rows cannot be read: what is told of them is kept
+    /// where it was told.
     pub(super) out_of_reach: HashSet<JobId>,
     /// What cannot be read and is no instance's, for whoever watches over the daemon.
     pub(super) unplaced: Vec<String>,
@@ -96,7 +107,13 @@ pub(super) struct World {
 
 impl World {
     /// The world as the database has it.
-    pub(super) fn load(instances: Vec<InstanceEntry>, jobs: Vec<JobRow>, counters: Counters, limits: Limits, now: Timestamp) -> Self {
+    pub(super) fn load(
+        instances: Vec<InstanceEntry>,
+        jobs: Vec<JobRow>,
+        counters: Counters,
+        limits: Limits,
+        now: Timestamp,
+    ) -> Self {
         let mut world = Self {
             instances: HashMap::with_capacity(instances.len()),
             broken: HashMap::new(),
@@ -130,7 +147,10 @@ impl World {
 
     /// The row of an instance, whether it goes on or stands still.
     pub(super) fn row(&self, id: InstanceId) -> Option<InstanceRow> {
-        self.instances.get(&id).map(InstanceEntry::row).or_else(|| self.broken.get(&id).map(Stopped::row))
+        self.instances
+            .get(&id)
+            .map(InstanceEntry::row)
+            .or_else(|| self.broken.get(&id).map(Stopped::row))
     }
 
     /// A job for whoever has to find its runner.
@@ -140,7 +160,10 @@ impl World {
 
     /// Its names.
     pub(super) fn names(&self, id: InstanceId) -> Option<&Arc<InstanceNames>> {
-        self.instances.get(&id).map(|kept| &kept.names).or_else(|| self.broken.get(&id).map(|stopped| &stopped.names))
+        self.instances
+            .get(&id)
+            .map(|kept| &kept.names)
+            .or_else(|| self.broken.get(&id).map(|stopped| &stopped.names))
     }
 
     /// Forgets an instance, as if it had never been there.
@@ -159,18 +182,30 @@ impl World {
     }
 
     /// What a channel of a service pursues.
-    pub(super) fn pursued(&self, service: ServiceId, channel: &ChannelName) -> Option<PursuedVersion> {
+    pub(super) fn pursued(
+        &self,
+        service: ServiceId,
+        channel: &ChannelName,
+    ) -> Option<PursuedVersion> {
         let siblings = self.services.get(&service)?.iter().filter_map(|id| self.instances.get(id));
         let mut there = siblings.filter(|kept| kept.names.channel.1 == *channel);
         there.find_map(|kept| {
             let desired = kept.state.desired()?;
-            Some(PursuedVersion { version: desired.version.clone(), is_rollback: desired.is_rollback })
+            Some(PursuedVersion {
+                version: desired.version.clone(),
+                is_rollback: desired.is_rollback,
+            })
         })
     }
 
-    /// The channels of a service to which one release has to go, so that this one does not wait for another version there. What a
-    /// channel waits for that has no release yet is only `configured`.
-    pub(super) fn together(&self, names: &InstanceNames, configured: &ConfiguredUpstream) -> Vec<ChannelName> {
+    /// The channels of a service to which one release has to go, so that this one does not wait for
+    /// another version there. What a channel waits for that has no release yet is only
+    /// `configured`.
+    pub(super) fn together(
+        &self,
+        names: &InstanceNames,
+        configured: &ConfiguredUpstream,
+    ) -> Vec<ChannelName> {
         let ids = self.services.get(&names.service.0).into_iter().flatten();
         let siblings: Vec<&InstanceEntry> = ids.filter_map(|id| self.instances.get(id)).collect();
         let upstream = siblings.iter().map(|kept| {
@@ -181,13 +216,18 @@ impl World {
             };
             (channel, first)
         });
-        let waits = |kept: &&&InstanceEntry| kept.state.standing().reason == Some(Reason::ReleaseChannelDependencyUnmet);
+        let waits = |kept: &&&InstanceEntry| {
+            kept.state.standing().reason == Some(Reason::ReleaseChannelDependencyUnmet)
+        };
         let waiting = siblings.iter().filter(waits).map(|kept| &kept.names.channel.1).collect();
         together(&upstream.collect(), [&names.channel.1], &waiting).into_iter().cloned().collect()
     }
 
     /// `service/channel`, as explain names those who hold a place.
     pub(super) fn short_name(&self, id: InstanceId) -> String {
-        self.names(id).map_or_else(|| id.to_string(), |names| format!("{}/{}", names.service.1, names.channel.1))
+        self.names(id).map_or_else(
+            || id.to_string(),
+            |names| format!("{}/{}", names.service.1, names.channel.1),
+        )
     }
 }

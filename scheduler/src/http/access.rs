@@ -1,4 +1,5 @@
-//! Who asks, and whether they may. A handler names the role it needs by taking [`Viewer`], [`Approver`] or [`Admin`].
+//! Who asks, and whether they may. A handler names the role it needs by taking [`Viewer`],
+//! [`Approver`] or [`Admin`].
 
 use std::net::SocketAddr;
 
@@ -16,7 +17,8 @@ use super::openapi::{HandlerInput, Operation};
 use crate::driver::Caller;
 use crate::store::TokenRow;
 
-const HOW: &str = "send one as `Authorization: Bearer TOKEN`; the first one is in the file `admin-token` in the scheduler's data directory";
+const HOW: &str = "send one as `Authorization: Bearer TOKEN`; the first one is in the file \
+                   `admin-token` in the scheduler's data directory";
 
 /// The text of the bearer token; `how` says how to get one.
 pub(super) fn bearer<'a>(parts: &'a Parts, how: &str) -> Result<&'a str> {
@@ -26,13 +28,18 @@ pub(super) fn bearer<'a>(parts: &'a Parts, how: &str) -> Result<&'a str> {
     let text = value.to_str().unwrap_or_default();
     match text.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
-        _ => Err(Error::unauthorized(format!("the Authorization header is not a bearer token: {how}"))),
+        _ => Err(Error::unauthorized(format!(
+            "the Authorization header is not a bearer token: {how}"
+        ))),
     }
 }
 
 /// Where a request comes from.
 pub(super) fn origin(parts: &Parts) -> String {
-    parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or_else(|| "local".to_owned(), |peer| peer.0.ip().to_string())
+    parts
+        .extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map_or_else(|| "local".to_owned(), |peer| peer.0.ip().to_string())
 }
 
 /// The caller, when their token has at least this role.
@@ -44,22 +51,29 @@ pub(super) async fn caller(parts: &Parts, api: &Api, needed: Role) -> Result<Cal
 async fn token(parts: &Parts, api: &Api, needed: Role) -> Result<TokenRow> {
     let token = bearer(parts, HOW)?;
     let Some(row) = api.store.token(token).await? else {
-        return Err(Error::unauthorized(format!("the token is not one of this scheduler's: {HOW}")));
+        return Err(Error::unauthorized(format!(
+            "the token is not one of this scheduler's: {HOW}"
+        )));
     };
     if !row.is_valid(api.clock.now()) {
         let end = if row.revoked_at.is_some() { "was revoked" } else { "has expired" };
-        return Err(Error::unauthorized(format!("the token `{}` {end}; ask an admin for a new one (`auth token create`)", row.name)));
+        return Err(Error::unauthorized(format!(
+            "the token `{}` {end}; ask an admin for a new one (`auth token create`)",
+            row.name
+        )));
     }
     if row.role < needed {
         return Err(Error::forbidden(format!(
-            "the token `{}` has the role {} and this needs {needed}; use a token with that role, which an admin makes (`auth token create`)",
+            "the token `{}` has the role {} and this needs {needed}; use a token with that role, \
+             which an admin makes (`auth token create`)",
             row.name, row.role
         )));
     }
     Ok(row)
 }
 
-/// Ends when the token does: expired, or revoked. What goes on after a request was let in, a stream, ends with it.
+/// Ends when the token does: expired, or revoked. What goes on after a request was let in, a
+/// stream, ends with it.
 pub(super) async fn until_over(api: Api, mut token: TokenRow) {
     let mut news = api.driver.watch();
     loop {

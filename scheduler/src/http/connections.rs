@@ -1,7 +1,8 @@
-//! Which connections are let in, and how long one may hang. Whoever only opens connections costs nobody else theirs: one
-//! address never has all of them, a few are kept for this machine, and where there is no room the oldest that has not said
-//! a word makes way. Waiting for the head of a request is hyper's business (`serve` tells it for how long), waiting for a
-//! client that does not read is ours. Called by `serve`, before TLS.
+//! Which connections are let in, and how long one may hang. Whoever only opens connections costs
+//! nobody else theirs: one address never has all of them, a few are kept for this machine, and
+//! where there is no room the oldest that has not said a word makes way. Waiting for the head of a
+//! request is hyper's business (`serve` tells it for how long), waiting for a client that does not
+//! read is ours. Called by `serve`, before TLS.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -55,8 +56,10 @@ impl Connections {
     fn admit(&self, address: IpAddr) -> Option<ConnectionSlot> {
         let address = address.to_canonical();
         let mut room = lock(&self.room);
-        let most = self.limits.all - if address.is_loopback() { 0 } else { self.limits.kept_for_this_machine };
-        let of_address = |room: &ConnectionSlots| room.by_address.get(&address).copied().unwrap_or(0);
+        let most = self.limits.all
+            - if address.is_loopback() { 0 } else { self.limits.kept_for_this_machine };
+        let of_address =
+            |room: &ConnectionSlots| room.by_address.get(&address).copied().unwrap_or(0);
         if of_address(&room) >= self.limits.of_one_address {
             room.send_away(|silent| silent.address == address)?;
         }
@@ -70,16 +73,22 @@ impl Connections {
         room.next += 1;
         room.open += 1;
         *room.by_address.entry(address).or_default() += 1;
-        let silent = Arc::new(Silent { address, is_sent_away: AtomicBool::new(false), reader: AtomicWaker::new() });
+        let silent = Arc::new(Silent {
+            address,
+            is_sent_away: AtomicBool::new(false),
+            reader: AtomicWaker::new(),
+        });
         room.silent.insert(number, Arc::clone(&silent));
         Some(ConnectionSlot { room: Arc::clone(&self.room), number, silent, has_spoken: false })
     }
 }
 
 impl ConnectionSlots {
-    /// Sends away the oldest silent one that fits; its place is free at once. `None` when there is none.
+    /// Sends away the oldest silent one that fits; its place is free at once. `None` when there is
+    /// none.
     fn send_away(&mut self, fits: impl Fn(&Silent) -> bool) -> Option<()> {
-        let number = self.silent.iter().find(|(_, silent)| fits(silent)).map(|(number, _)| *number)?;
+        let number =
+            self.silent.iter().find(|(_, silent)| fits(silent)).map(|(number, _)| *number)?;
         let silent = self.silent.remove(&number)?;
         self.leave(silent.address);
         silent.is_sent_away.store(true, Ordering::Release);
@@ -146,7 +155,9 @@ impl<S> Accept<TcpStream, S> for Connections {
             self.admit(address).ok_or_else(|| io::Error::other("too many connections"))
         };
         let place = admit();
-        ready(place.map(|place| (OpenConnection { stream, place, stuck: None, limits: self.limits }, service)))
+        ready(place.map(|place| {
+            (OpenConnection { stream, place, stuck: None, limits: self.limits }, service)
+        }))
     }
 }
 
@@ -160,11 +171,18 @@ pub(super) struct OpenConnection {
 }
 
 impl AsyncRead for OpenConnection {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if !self.place.has_spoken {
             self.place.silent.reader.register(context.waker());
             if self.place.is_sent_away() {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "made room for another connection")));
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::ConnectionAborted,
+                    "made room for another connection",
+                )));
             }
         }
         let before = buffer.filled().len();
@@ -177,7 +195,11 @@ impl AsyncRead for OpenConnection {
 }
 
 impl AsyncWrite for OpenConnection {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.stream).poll_write(context, bytes) {
             Poll::Ready(written) => {
                 self.stuck = None;
@@ -186,7 +208,9 @@ impl AsyncWrite for OpenConnection {
             Poll::Pending => {
                 let within = self.limits.write_silence;
                 let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
-                stuck.as_mut().poll(context).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
+                stuck.as_mut().poll(context).map(|()| {
+                    Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing"))
+                })
             }
         }
     }
@@ -208,7 +232,13 @@ mod tests {
 
     fn connections() -> Connections {
         let second = Duration::from_secs(1);
-        Connections::new(ConnectionLimits { all: 4, of_one_address: 3, kept_for_this_machine: 1, head: second, write_silence: second })
+        Connections::new(ConnectionLimits {
+            all: 4,
+            of_one_address: 3,
+            kept_for_this_machine: 1,
+            head: second,
+            write_silence: second,
+        })
     }
 
     fn address(text: &str) -> IpAddr {
@@ -243,11 +273,15 @@ mod tests {
     #[test]
     fn the_oldest_that_has_not_said_a_word_makes_way() {
         let connections = connections();
-        let mut places: Vec<_> = (0..3).map(|_| connections.admit(address("10.0.0.1")).unwrap()).collect();
+        let mut places: Vec<_> =
+            (0..3).map(|_| connections.admit(address("10.0.0.1")).unwrap()).collect();
         places[0].speaks();
         places.push(connections.admit(address("10.0.0.1")).unwrap());
         places.push(connections.admit(address("10.0.0.2")).unwrap());
-        assert_eq!(places.iter().map(ConnectionSlot::is_sent_away).collect::<Vec<_>>(), [false, true, true, false, false]);
+        assert_eq!(
+            places.iter().map(ConnectionSlot::is_sent_away).collect::<Vec<_>>(),
+            [false, true, true, false, false]
+        );
         places.iter_mut().filter(|place| !place.is_sent_away()).for_each(ConnectionSlot::speaks);
         assert!(connections.admit(address("10.0.0.2")).is_none(), "all have spoken");
         drop(places);

@@ -1,4 +1,5 @@
-//! Errors as answers: RFC 9457, `application/problem+json`, with a detail that says what to do next.
+//! Errors as answers: RFC 9457, `application/problem+json`, with a detail that says what to do
+//! next.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,7 +15,8 @@ pub(super) const PROBLEM: &str = schema::wire::PROBLEM_CONTENT_TYPE;
 /// [`schema::wire::OFFSET_HEADER`], as HTTP/2 and this library write it.
 pub(super) const OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 
-/// What kind of error it is: the last part of the problem's type, a stable word, and the status. The table in docs/api.md has each.
+/// What kind of error it is: the last part of the problem's type, a stable word, and the status.
+/// The table in docs/api.md has each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorKind {
     BadRequest,
@@ -103,15 +105,19 @@ impl Error {
 
     /// A piece of an upload that leaves a gap: `offset` is the next byte wanted.
     pub(super) fn gap(offset: u64) -> Self {
-        let mut error = Self::conflict(format!("bytes before this piece are missing; go on from offset {offset}"));
+        let mut error = Self::conflict(format!(
+            "bytes before this piece are missing; go on from offset {offset}"
+        ));
         error.0.offset = Some(offset);
         error
     }
 
     /// A report that names what is not here.
     pub(super) fn wanted(wanted: Wanted) -> Self {
-        let mut error =
-            Self::conflict("what the report names is missing or has another digest; send what is wanted, then the report again");
+        let mut error = Self::conflict(
+            "what the report names is missing or has another digest; send what is wanted, then \
+             the report again",
+        );
         error.0.wanted = Some(wanted);
         error
     }
@@ -151,10 +157,14 @@ impl Error {
     /// Our own fault. The cause is logged here, once, and not shown.
     pub(super) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!("failed to answer a request: {cause}");
-        Self::new(ErrorKind::Internal, "this is a fault in pvn; the scheduler's log has the cause, please report it")
+        Self::new(
+            ErrorKind::Internal,
+            "this is a fault in pvn; the scheduler's log has the cause, please report it",
+        )
     }
 
-    /// The database holds what this program cannot have written; `why` names the row, which whoever mends it has to know.
+    /// The database holds what this program cannot have written; `why` names the row, which whoever
+    /// mends it has to know.
     fn unreadable(why: &str) -> Self {
         tracing::error!("failed to answer a request: {why}");
         Self::new(ErrorKind::Unreadable, format!("a row of the database cannot be read: {why}"))
@@ -163,7 +173,10 @@ impl Error {
     fn config(problems: Vec<Diagnostic>) -> Self {
         let count = problems.len();
         let things = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
-        let mut error = Self::new(ErrorKind::Config, format!("{things} in what was sent; nothing was stored, correct and send it again"));
+        let mut error = Self::new(
+            ErrorKind::Config,
+            format!("{things} in what was sent; nothing was stored, correct and send it again"),
+        );
         error.0.problem.problems = problems;
         error
     }
@@ -172,7 +185,9 @@ impl Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) | StoreError::Lost(_) | StoreError::Removed(_) => Self::unavailable(format!("{error}; try again")),
+            StoreError::Unavailable(_) | StoreError::Lost(_) | StoreError::Removed(_) => {
+                Self::unavailable(format!("{error}; try again"))
+            }
             StoreError::Conflict(_) => Self::conflict(error.to_string()),
             StoreError::Invalid(_) => Self::bad_request(error.to_string()),
             StoreError::Corrupt(why) => Self::unreadable(&why),
@@ -202,7 +217,8 @@ impl From<Refusal> for Error {
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let ErrorInner { problem, offset, wanted } = *self.0;
-        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut body = serde_json::to_value(problem).expect("a problem has a JSON form");
         if let Some(wanted) = wanted {
             // An extension member, as RFC 9457 has them.
@@ -211,7 +227,9 @@ impl IntoResponse for Error {
         let body = body.to_string();
         let mut response = (status, [(header::CONTENT_TYPE, PROBLEM)], body).into_response();
         if status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pvn\""));
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pvn\""));
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
@@ -229,11 +247,21 @@ mod tests {
 
     #[test]
     fn every_type_of_problem_is_in_the_docs_with_its_status_and_no_other() {
-        let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md")).unwrap();
-        let rows: Vec<_> = docs.lines().filter_map(|line| line.split_once("| `/problems/")).collect();
-        let documented = rows.iter().map(|(status, rest)| (status.trim_matches(['|', ' ']), rest.split('`').next().unwrap_or_default()));
-        let known: Vec<_> =
-            ErrorKind::ALL.map(ErrorKind::parts).iter().map(|(status, word)| (status.as_u16().to_string(), *word)).collect();
-        assert_eq!(documented.collect::<Vec<_>>(), known.iter().map(|(status, word)| (status.as_str(), *word)).collect::<Vec<_>>());
+        let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md"))
+            .unwrap();
+        let rows: Vec<_> =
+            docs.lines().filter_map(|line| line.split_once("| `/problems/")).collect();
+        let documented = rows.iter().map(|(status, rest)| {
+            (status.trim_matches(['|', ' ']), rest.split('`').next().unwrap_or_default())
+        });
+        let known: Vec<_> = ErrorKind::ALL
+            .map(ErrorKind::parts)
+            .iter()
+            .map(|(status, word)| (status.as_u16().to_string(), *word))
+            .collect();
+        assert_eq!(
+            documented.collect::<Vec<_>>(),
+            known.iter().map(|(status, word)| (status.as_str(), *word)).collect::<Vec<_>>()
+        );
     }
 }

@@ -26,7 +26,11 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Api> for PathParams<T> {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
         match Path::from_request_parts(parts, api).await {
             Ok(Path(value)) => Ok(Self(value)),
-            Err(rejection) => Err(Error::bad_request(format!("the path `{}` cannot be read: {}", parts.uri.path(), rejection.body_text()))),
+            Err(rejection) => Err(Error::bad_request(format!(
+                "the path `{}` cannot be read: {}",
+                parts.uri.path(),
+                rejection.body_text()
+            ))),
         }
     }
 }
@@ -75,7 +79,9 @@ pub(super) struct Paging {
 /// A request for a page.
 pub(super) fn page(cursor: Option<String>, limit: Option<u32>) -> Result<PageRequest> {
     if limit == Some(0) {
-        return Err(Error::bad_request(format!("`limit` is 1 to {PAGE_LIMIT}; without it a page has {PAGE_DEFAULT} items")));
+        return Err(Error::bad_request(format!(
+            "`limit` is 1 to {PAGE_LIMIT}; without it a page has {PAGE_DEFAULT} items"
+        )));
     }
     Ok(PageRequest { cursor, limit })
 }
@@ -84,7 +90,9 @@ pub(super) fn page(cursor: Option<String>, limit: Option<u32>) -> Result<PageReq
 pub(super) fn piece_bytes(limit: Option<u64>) -> Result<usize> {
     match limit {
         None => Ok(OUTPUT_PIECE_BYTES),
-        Some(0) => Err(Error::bad_request("`limit` is at least 1 byte; without it as much is sent as there is, 1 MiB at most")),
+        Some(0) => Err(Error::bad_request(
+            "`limit` is at least 1 byte; without it as much is sent as there is, 1 MiB at most",
+        )),
         Some(limit) => Ok(usize::try_from(limit).unwrap_or(usize::MAX).min(OUTPUT_PIECE_BYTES)),
     }
 }
@@ -135,7 +143,10 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
         let kind = kind.to_str().unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if essence != "application/json" && !essence.ends_with("+json") {
-            return Err(Error::new(ErrorKind::MediaType, format!("the body is `{kind}`; send JSON with `Content-Type: application/json`")));
+            return Err(Error::new(
+                ErrorKind::MediaType,
+                format!("the body is `{kind}`; send JSON with `Content-Type: application/json`"),
+            ));
         }
     }
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
@@ -149,19 +160,24 @@ fn unreadable(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
     Error::bad_request(format!("the body cannot be read{at}: {}", error.inner()))
 }
 
-/// A JSON body as a value, or what is wrong with it and where. All of ours are objects; serde would also take a list of a
-/// type's fields in order, and an empty one for a body that says nothing.
+/// A JSON body as a value, or what is wrong with it and where. All of ours are objects; serde would
+/// also take a list of a type's fields in order, and an empty one for a body that says nothing.
 pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     if bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(Error::bad_request("the body cannot be read: expected an object, found an array"));
+        return Err(Error::bad_request(
+            "the body cannot be read: expected an object, found an array",
+        ));
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(unreadable)?;
-    json.end().map_err(|error| Error::bad_request(format!("the body goes on after its JSON value: {error}")))?;
+    json.end().map_err(|error| {
+        Error::bad_request(format!("the body goes on after its JSON value: {error}"))
+    })?;
     Ok(value)
 }
 
-/// Reads a body. One that is too long is read on for a while and thrown away, so that its sender gets to our answer.
+/// Reads a body. One that is too long is read on for a while and thrown away, so that its sender
+/// gets to our answer.
 pub(super) async fn read(body: Raw, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut total = 0;
@@ -186,11 +202,20 @@ pub(super) async fn read(body: Raw, limit: usize) -> Result<Vec<u8>> {
 
 /// A body that ended before its end.
 pub(super) fn incomplete(error: &axum::Error) -> Error {
-    Error::new(ErrorKind::IncompleteBody, format!("the body did not arrive: {error}; send it again"))
+    Error::new(
+        ErrorKind::IncompleteBody,
+        format!("the body did not arrive: {error}; send it again"),
+    )
 }
 
 /// A body of `total` bytes, as far as it was read.
 pub(super) fn too_long(total: usize, limit: usize) -> Error {
-    let what = if total > limit + DRAIN_BYTES { format!("more than {DRAIN_BYTES}") } else { total.to_string() };
-    Error::too_large(format!("the body has {what} bytes and at most {limit} are read here; send less at a time"))
+    let what = if total > limit + DRAIN_BYTES {
+        format!("more than {DRAIN_BYTES}")
+    } else {
+        total.to_string()
+    };
+    Error::too_large(format!(
+        "the body has {what} bytes and at most {limit} are read here; send less at a time"
+    ))
 }

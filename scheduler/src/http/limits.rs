@@ -14,22 +14,24 @@ pub(super) const CONFIG_FILE_BYTES: usize = 8 << 20;
 /// Longest report of a job: a structured output of 8 MiB, and 1 MiB for all the rest of it.
 pub(super) const REPORT_BODY_BYTES: usize = schema::wire::UPLOAD_LIMIT_BYTES + BODY_BYTES;
 
-/// Bytes of an upload that are taken from the connection before they go to the disk: large enough that a megabyte needs
-/// few turns, small enough that all connections together need little memory.
+/// Bytes of an upload that are taken from the connection before they go to the disk: large enough
+/// that a megabyte needs few turns, small enough that all connections together need little memory.
 pub(super) const UPLOAD_PIECE_BYTES: usize = 256 << 10;
 
-/// How much of a body that is too long is read and thrown away after our answer, so that its sender reads our answer instead of a broken
-/// connection. Twice the longest legal body: an honest mistake fits, a flood does not.
+/// How much of a body that is too long is read and thrown away after our answer, so that its sender
+/// reads our answer instead of a broken connection. Twice the longest legal body: an honest mistake
+/// fits, a flood does not.
 pub(super) const DRAIN_BYTES: usize = 2 * CONFIGS_BODY_BYTES;
 
-/// Longest wait for the head of a request, and for the next one on an idle connection: several times what the slowest
-/// honest client needs.
+/// Longest wait for the head of a request, and for the next one on an idle connection: several
+/// times what the slowest honest client needs.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest wait for the next piece of a body.
 pub(super) const BODY_SILENCE: Duration = Duration::from_secs(20);
 
-/// Longest time for the whole of a request until its answer begins: 64 MiB over 2 Mbit/s, and the answer.
+/// Longest time for the whole of a request until its answer begins: 64 MiB over 2 Mbit/s, and the
+/// answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How many connections there may be, and how long one may keep us waiting.
@@ -39,16 +41,19 @@ pub(super) struct ConnectionLimits {
     pub(super) all: usize,
     /// Of these from one address.
     pub(super) of_one_address: usize,
-    /// Of these that only this machine gets, for its health checks and for whoever is called to help.
+    /// Of these that only this machine gets, for its health checks and for whoever is called to
+    /// help.
     pub(super) kept_for_this_machine: usize,
-    /// Longest wait for the head of a request, from its connection's start or the last answer's end on.
+    /// Longest wait for the head of a request, from its connection's start or the last answer's
+    /// end on.
     pub(super) head: Duration,
     /// Longest time in which a client takes nothing of an answer.
     pub(super) write_silence: Duration,
 }
 
-/// Those that hold: connections far below the usual 1024 file handles less what jobs and the database need, three quarters of
-/// them for one address, as all clients behind a proxy have the same one; an answer that is not taken for a minute is nobody's.
+/// Those that hold: connections far below the usual 1024 file handles less what jobs and the
+/// database need, three quarters of them for one address, as all clients behind a proxy have the
+/// same one; an answer that is not taken for a minute is nobody's.
 pub(super) const CONNECTIONS: ConnectionLimits = ConnectionLimits {
     all: 512,
     of_one_address: 384,
@@ -57,7 +62,8 @@ pub(super) const CONNECTIONS: ConnectionLimits = ConnectionLimits {
     write_silence: Duration::from_secs(60),
 };
 
-/// Streams of server-sent events at a time: half of the connections, so that there is always room to ask and to change.
+/// Streams of server-sent events at a time: half of the connections, so that there is always room
+/// to ask and to change.
 pub(super) const STREAMS: usize = 256;
 
 /// The same of one token: three quarters, as of the connections for one address.
@@ -66,16 +72,19 @@ pub(super) const STREAMS_OF_ONE_TOKEN: usize = 192;
 /// How often an event stream gives a sign of life, so that both sides notice a dead connection.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// How long requests under way have after the order to stop: half of the 10 s that a graceful stop may take.
+/// How long requests under way have after the order to stop: half of the 10 s that a graceful stop
+/// may take.
 pub(super) const STOP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes of a job's output in one answer or one event: a megabyte of base64 is a line that every client reads.
+/// Bytes of a job's output in one answer or one event: a megabyte of base64 is a line that every
+/// client reads.
 pub(super) const OUTPUT_PIECE_BYTES: usize = 1 << 20;
 
 /// Bytes of a job's output in one server-sent event.
 pub(super) const OUTPUT_EVENT_BYTES: usize = 64 << 10;
 
-/// How often a followed job is looked at: well inside the 300 ms from a job's end to the page that shows it.
+/// How often a followed job is looked at: well inside the 300 ms from a job's end to the page that
+/// shows it.
 pub(super) const OUTPUT_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Log entries read at a time for a stream that has something to catch up with.

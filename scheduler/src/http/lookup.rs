@@ -1,4 +1,5 @@
-//! From what people type, a name or an id, to rows; what is not there is a 404 that says how to find what is.
+//! From what people type, a name or an id, to rows; what is not there is a 404 that says how to
+//! find what is.
 
 use schema::id::{ApplicationName, ChannelName, JobId, ServiceName};
 
@@ -16,7 +17,9 @@ pub(super) struct FilterScope {
 
 impl FilterScope {
     /// Their names, which log entries carry.
-    pub(super) fn names(&self) -> (Option<ApplicationName>, Option<ServiceName>, Option<ChannelName>) {
+    pub(super) fn names(
+        &self,
+    ) -> (Option<ApplicationName>, Option<ServiceName>, Option<ChannelName>) {
         (
             self.application.as_ref().map(|row| row.name.clone()),
             self.service.as_ref().map(|row| row.name.clone()),
@@ -31,18 +34,22 @@ pub(super) async fn application(api: &Api, name: &str) -> Result<ApplicationRow>
 }
 
 pub(super) fn no_application(name: &str) -> Error {
-    Error::not_found(format!("there is no application `{name}`; `pvnctl applications list` shows those there are"))
+    Error::not_found(format!(
+        "there is no application `{name}`; `pvnctl applications list` shows those there are"
+    ))
 }
 
 pub(super) fn no_service(application: &str, name: &str) -> Error {
     Error::not_found(format!(
-        "there is no service `{name}` in application `{application}`; `pvnctl services list --app {application}` shows those there are"
+        "there is no service `{name}` in application `{application}`; `pvnctl services list --app \
+         {application}` shows those there are"
     ))
 }
 
 pub(super) fn no_channel(application: &str, name: &str) -> Error {
     Error::not_found(format!(
-        "there is no release channel `{name}` in application `{application}`; `pvnctl applications get {application}` shows those there are"
+        "there is no release channel `{name}` in application `{application}`; `pvnctl \
+         applications get {application}` shows those there are"
     ))
 }
 
@@ -56,22 +63,32 @@ pub(super) fn no_job(id: &str) -> Error {
 }
 
 /// The rows behind filters. A service or channel is looked up in the application, so it needs one.
-pub(super) async fn scope(api: &Api, app: Option<&str>, service: Option<&str>, channel: Option<&str>) -> Result<FilterScope> {
+pub(super) async fn scope(
+    api: &Api,
+    app: Option<&str>,
+    service: Option<&str>,
+    channel: Option<&str>,
+) -> Result<FilterScope> {
     let Some(app) = app else {
         return match service.map(|_| "service").or(channel.map(|_| "channel")) {
             Some(filter) => Err(Error::bad_request(format!(
-                "the filter `{filter}` needs the filter `application` beside it, because names repeat between applications"
+                "the filter `{filter}` needs the filter `application` beside it, because names \
+                 repeat between applications"
             ))),
             None => Ok(FilterScope::default()),
         };
     };
     let row = application(api, app).await?;
     let service = match service {
-        Some(name) => Some(api.store.find_service(row.id, name).await?.ok_or_else(|| no_service(app, name))?),
+        Some(name) => {
+            Some(api.store.find_service(row.id, name).await?.ok_or_else(|| no_service(app, name))?)
+        }
         None => None,
     };
     let channel = match channel {
-        Some(name) => Some(api.store.find_channel(row.id, name).await?.ok_or_else(|| no_channel(app, name))?),
+        Some(name) => {
+            Some(api.store.find_channel(row.id, name).await?.ok_or_else(|| no_channel(app, name))?)
+        }
         None => None,
     };
     Ok(FilterScope { application: Some(row), service, channel })

@@ -1,5 +1,6 @@
-//! Routes with their description: a route is added together with what its OpenAPI operation says, and its parameters,
-//! body and answer are read off the handler's own types. So nothing is served that the document does not have.
+//! Routes with their description: a route is added together with what its OpenAPI operation says,
+//! and its parameters, body and answer are read off the handler's own types. So nothing is served
+//! that the document does not have.
 
 mod describe;
 
@@ -32,7 +33,11 @@ pub(super) struct RouteDescription {
 }
 
 /// A route's description without more than a line.
-pub(super) const fn about(id: &'static str, tag: &'static str, summary: &'static str) -> RouteDescription {
+pub(super) const fn about(
+    id: &'static str,
+    tag: &'static str,
+    summary: &'static str,
+) -> RouteDescription {
     RouteDescription { id, tag, summary, description: "" }
 }
 
@@ -137,7 +142,10 @@ impl Routes {
         H::describe(&mut operation);
         let members = operation.members;
         let entry = self.paths.entry(path.to_owned()).or_insert_with(|| json!({}));
-        let known = entry.as_object_mut().expect("only objects are put here").insert(method.to_owned(), members.into());
+        let known = entry
+            .as_object_mut()
+            .expect("only objects are put here")
+            .insert(method.to_owned(), members.into());
         assert!(known.is_none(), "{method} {path} is there twice");
         self.router = self.router.route(path, on(filter, handler));
         self
@@ -188,8 +196,15 @@ impl Operation<'_> {
             .entry(status)
             .or_insert_with(|| json!({"description": description}));
         if let Some((kind, schema)) = media {
-            let content = response.as_object_mut().expect("made above").entry("content").or_insert_with(|| json!({}));
-            content.as_object_mut().expect("made above").insert(kind.to_owned(), json!({"schema": schema}));
+            let content = response
+                .as_object_mut()
+                .expect("made above")
+                .entry("content")
+                .or_insert_with(|| json!({}));
+            content
+                .as_object_mut()
+                .expect("made above")
+                .insert(kind.to_owned(), json!({"schema": schema}));
         }
     }
 }

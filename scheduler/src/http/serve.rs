@@ -1,4 +1,5 @@
-//! Serves the router: limits on connections and waits, faults turned into problems, a soft stop and then a hard one.
+//! Serves the router: limits on connections and waits, faults turned into problems, a soft stop and
+//! then a hard one.
 
 use std::any::Any;
 use std::io;
@@ -23,12 +24,17 @@ use super::limits::{BODY_SILENCE, CONNECTIONS, ConnectionLimits, REQUEST_TIMEOUT
 use super::unread::read_to_the_end;
 use super::{Api, Tls};
 
-/// Serves until `stop`, then finishes what is under way for a while. `listener` must be non-blocking. Without `tls` in the
-/// clear.
+/// Serves until `stop`, then finishes what is under way for a while. `listener` must be
+/// non-blocking. Without `tls` in the clear.
 ///
 /// # Errors
 /// When the listener breaks.
-pub async fn serve(listener: TcpListener, tls: Option<Tls>, api: Api, stop: CancellationToken) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    api: Api,
+    stop: CancellationToken,
+) -> io::Result<()> {
     serve_with(CONNECTIONS, listener, tls, super::router(api), stop).await
 }
 
@@ -43,7 +49,9 @@ async fn serve_with(
     match tls {
         None => serve_by(connections, limits, listener, router, stop).await,
         Some(tls) => {
-            let acceptor = RustlsAcceptor::new(tls.config.clone()).handshake_timeout(limits.head).acceptor(connections);
+            let acceptor = RustlsAcceptor::new(tls.config.clone())
+                .handshake_timeout(limits.head)
+                .acceptor(connections);
             tokio::select! {
                 ended = serve_by(acceptor, limits, listener, router, stop) => ended,
                 () = tls.keep_fresh() => Ok(()),
@@ -68,9 +76,15 @@ where
     A::Future: Send,
 {
     let handle = axum_server::Handle::new();
-    // Finding out which HTTP is spoken waits without a limit, and nobody speaks HTTP/2 with us: TLS does not offer it.
-    let mut server = axum_server::from_tcp(listener)?.acceptor(acceptor).handle(handle.clone()).http1_only();
-    server.http_builder().http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(limits.head);
+    // Finding out which HTTP is spoken waits without a limit, and nobody speaks HTTP/2 with us: TLS
+    // does not offer it.
+    let mut server =
+        axum_server::from_tcp(listener)?.acceptor(acceptor).handle(handle.clone()).http1_only();
+    server
+        .http_builder()
+        .http1()
+        .timer(hyper_util::rt::TokioTimer::new())
+        .header_read_timeout(limits.head);
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let stopping = async {
         stop.cancelled().await;
@@ -104,7 +118,10 @@ async fn no_such_path(uri: Uri) -> Error {
 }
 
 async fn no_such_method(method: Method, uri: Uri) -> Error {
-    Error::new(ErrorKind::MethodNotAllowed, format!("`{}` does not take {method}; the Allow header lists what it takes", uri.path()))
+    Error::new(
+        ErrorKind::MethodNotAllowed,
+        format!("`{}` does not take {method}; the Allow header lists what it takes", uri.path()),
+    )
 }
 
 async fn in_time(request: Request, next: Next) -> Response {
@@ -119,8 +136,12 @@ async fn in_time(request: Request, next: Next) -> Response {
 }
 
 fn after_panic(panic: Box<dyn Any + Send>) -> Response {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Error::internal(format!("a handler panicked: {}", text.unwrap_or("without words"))).into_response()
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    Error::internal(format!("a handler panicked: {}", text.unwrap_or("without words")))
+        .into_response()
 }
 
 #[cfg(test)]
@@ -136,19 +157,30 @@ mod tests {
         assert_eq!(response.headers()[header::CONTENT_TYPE], super::super::error::PROBLEM);
     }
 
-    /// A server on a port of its own that answers `GET /` and takes bodies of at most 1 KiB, hanging up after half a second.
+    /// A server on a port of its own that answers `GET /` and takes bodies of at most 1 KiB,
+    /// hanging up after half a second.
     async fn listen(tls: Option<Tls>) -> (SocketAddr, CancellationToken) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let small = axum::extract::DefaultBodyLimit::max(1024);
         let router = Router::new()
-            .route("/", axum::routing::get(async || "hello").post(async |body: axum::body::Bytes| body.len().to_string()))
+            .route(
+                "/",
+                axum::routing::get(async || "hello")
+                    .post(async |body: axum::body::Bytes| body.len().to_string()),
+            )
             .layer(small)
             .layer(from_fn(read_to_the_end))
             .layer(RequestBodyTimeoutLayer::new(BODY_SILENCE));
         let half_a_second = std::time::Duration::from_millis(500);
-        let limits = ConnectionLimits { all: 8, of_one_address: 8, kept_for_this_machine: 0, head: half_a_second, ..CONNECTIONS };
+        let limits = ConnectionLimits {
+            all: 8,
+            of_one_address: 8,
+            kept_for_this_machine: 0,
+            head: half_a_second,
+            ..CONNECTIONS
+        };
         let stop = CancellationToken::new();
         tokio::spawn(serve_with(limits, listener, tls, router, stop.clone()));
         (address, stop)
@@ -163,7 +195,9 @@ mod tests {
         let mut bytes = Vec::new();
         let read = tokio::io::AsyncReadExt::read_to_end(stream, &mut bytes);
         // A connection that was broken says the same as one that was closed.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), read).await.expect("the server hangs up");
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), read)
+            .await
+            .expect("the server hangs up");
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -176,7 +210,13 @@ mod tests {
     #[tokio::test]
     async fn who_says_nothing_or_not_enough_is_hung_up_on() {
         let (address, _stop) = listen(None).await;
-        for said in ["", "P", "PRI * HTTP/2.0\r\n", "GET / HTTP/1.1\r\nHost: x\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        for said in [
+            "",
+            "P",
+            "PRI * HTTP/2.0\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        ] {
             let mut stream = connect(address).await;
             send(&mut stream, said).await;
             let told = rest(&mut stream).await;
@@ -208,7 +248,10 @@ mod tests {
     async fn silence_is_no_longer_over_tls() {
         let directory = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let files = crate::http::TlsFiles { certificate: directory.path().join("cert.pem"), key: directory.path().join("key.pem") };
+        let files = crate::http::TlsFiles {
+            certificate: directory.path().join("cert.pem"),
+            key: directory.path().join("key.pem"),
+        };
         std::fs::write(&files.certificate, made.cert.pem()).unwrap();
         std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
         let (address, _stop) = listen(Some(Tls::open(files).unwrap())).await;
@@ -225,14 +268,20 @@ mod tests {
         let (address, _stop) = listen(None).await;
         for head in ["Content-Length: 1000000", "Transfer-Encoding: chunked"] {
             let mut stream = connect(address).await;
-            let piece = if head.starts_with('T') { format!("7D0\r\n{}\r\n", "x".repeat(2000)) } else { "x".repeat(2000) };
-            send(&mut stream, &format!("POST / HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{piece}")).await;
+            let piece = if head.starts_with('T') {
+                format!("7D0\r\n{}\r\n", "x".repeat(2000))
+            } else {
+                "x".repeat(2000)
+            };
+            send(&mut stream, &format!("POST / HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{piece}"))
+                .await;
             let mut told = [0; 12];
             let read = tokio::io::AsyncReadExt::read_exact(&mut stream, &mut told);
             // Far below the silence after which a body is given up.
             tokio::time::timeout(BODY_SILENCE / 4, read).await.expect("an answer at once").unwrap();
             assert_eq!(std::str::from_utf8(&told).unwrap(), "HTTP/1.1 413", "{head}");
-            // Whoever goes on sending is listened to, so that the answer is not lost in a broken connection.
+            // Whoever goes on sending is listened to, so that the answer is not lost in a broken
+            // connection.
             send(&mut stream, &piece.repeat(200)).await;
         }
     }

@@ -1,5 +1,6 @@
-//! The certificate that the API speaks TLS with. Whoever renews it (cert-manager, certbot) writes its files anew; they are
-//! looked at again while we serve, and a pair that does not do changes nothing. Called by `daemon` at the start, by `serve`.
+//! The certificate that the API speaks TLS with. Whoever renews it (cert-manager, certbot) writes
+//! its files anew; they are looked at again while we serve, and a pair that does not do changes
+//! nothing. Called by `daemon` at the start, by `serve`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,7 +97,10 @@ impl Tls {
                 self.chain = chain;
             }
             Err(error) if !was_wrong => {
-                tracing::warn!(error = format!("{:#}", anyhow::Error::new(error)), "the certificate is not renewed; the one in use stays");
+                tracing::warn!(
+                    error = format!("{:#}", anyhow::Error::new(error)),
+                    "the certificate is not renewed; the one in use stays"
+                );
             }
             Ok(_) | Err(_) => {}
         }
@@ -116,14 +120,16 @@ fn read(files: &TlsFiles) -> Result<Pair, TlsError> {
     if chain.is_empty() {
         return Err(TlsError::Empty(files.certificate.clone()));
     }
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(unreadable("the private key", &files.key))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(unreadable("the private key", &files.key))?;
     let wrong = |source| TlsError::Pair { files: files.clone(), source };
-    let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(wrong)?
-        .with_no_client_auth()
-        .with_single_cert(chain.clone(), key)
-        .map_err(wrong)?;
+    let mut config =
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(wrong)?
+            .with_no_client_auth()
+            .with_single_cert(chain.clone(), key)
+            .map_err(wrong)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok((chain, Arc::new(config)))
 }
@@ -133,9 +139,13 @@ fn read(files: &TlsFiles) -> Result<Pair, TlsError> {
 /// # Errors
 /// [`TlsError`] with the file's name, also when there is none in it.
 pub fn authorities(path: &Path) -> Result<String, TlsError> {
-    let unreadable = |source| TlsError::Read { what: "the authorities", path: path.to_owned(), source };
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(rustls::pki_types::pem::Error::Io(error)))?;
-    let found: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().map_err(unreadable)?;
+    let unreadable =
+        |source| TlsError::Read { what: "the authorities", path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| unreadable(rustls::pki_types::pem::Error::Io(error)))?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(unreadable)?;
     if found.is_empty() {
         return Err(TlsError::NoAuthority(path.to_owned()));
     }
@@ -151,7 +161,8 @@ mod tests {
 
     fn pair(directory: &Path) -> TlsFiles {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let files = TlsFiles { certificate: directory.join("cert.pem"), key: directory.join("key.pem") };
+        let files =
+            TlsFiles { certificate: directory.join("cert.pem"), key: directory.join("key.pem") };
         std::fs::write(&files.certificate, made.cert.pem()).unwrap();
         std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
         files
@@ -168,8 +179,14 @@ mod tests {
             let said = format!("{:#}", anyhow::Error::new(Tls::open(files.clone()).unwrap_err()));
             assert!(said.contains(expected), "{said}");
         };
-        let (certificate, key) = (std::fs::read_to_string(&files.certificate).unwrap(), std::fs::read_to_string(&files.key).unwrap());
-        let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap().signing_key.serialize_pem();
+        let (certificate, key) = (
+            std::fs::read_to_string(&files.certificate).unwrap(),
+            std::fs::read_to_string(&files.key).unwrap(),
+        );
+        let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])
+            .unwrap()
+            .signing_key
+            .serialize_pem();
         check("", &key, "there is no certificate in");
         check(&certificate, "", "the private key in");
         check(&certificate, &other, "cannot be served together");
@@ -206,9 +223,11 @@ mod tests {
         assert_eq!(authorities(&files.certificate).unwrap(), text);
         let many = directory.path().join("many.pem");
         std::fs::write(&many, text.repeat(AUTHORITIES_LIMIT_BYTES / text.len() + 1)).unwrap();
-        for (path, expected) in
-            [(&files.key, "there is no certificate in"), (&directory.path().join("none.pem"), "none.pem"), (&many, "512 KiB")]
-        {
+        for (path, expected) in [
+            (&files.key, "there is no certificate in"),
+            (&directory.path().join("none.pem"), "none.pem"),
+            (&many, "512 KiB"),
+        ] {
             let said = authorities(path).unwrap_err().to_string();
             assert!(said.contains(expected) && said.contains(path.to_str().unwrap()), "{said}");
         }

@@ -1,5 +1,5 @@
-//! What the routes for uploading jobs share: whose token it is, bodies in pieces, the mark that says "stop", and what is
-//! noted of requests that change nothing.
+//! What the routes for uploading jobs share: whose token it is, bodies in pieces, the mark that
+//! says "stop", and what is noted of requests that change nothing.
 
 use std::convert::Infallible;
 
@@ -26,7 +26,8 @@ use crate::delivery::{JobToken, TokenRefusal, Upload, UploadError};
 use crate::driver::Remark;
 use crate::store::JobRow;
 
-const HOW: &str = "a job finds its own in the variable PVN_TOKEN; send it as `Authorization: Bearer TOKEN`";
+const HOW: &str =
+    "a job finds its own in the variable PVN_TOKEN; send it as `Authorization: Bearer TOKEN`";
 
 /// [`schema::wire::CANCEL_HEADER`], as HTTP/2 and this library write it.
 const CANCEL: HeaderName = HeaderName::from_static("pvn-cancel");
@@ -45,28 +46,51 @@ impl FromRequestParts<Api> for AuthorizedJob {
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
         let text = bearer(parts, HOW)?.to_owned();
-        let job = parts.uri.path().strip_prefix("/v1/jobs/").and_then(|rest| rest.split('/').next()).unwrap_or_default().to_owned();
+        let job = parts
+            .uri
+            .path()
+            .strip_prefix("/v1/jobs/")
+            .and_then(|rest| rest.split('/').next())
+            .unwrap_or_default()
+            .to_owned();
         let origin = origin(parts);
         match api.delivery.check(&text) {
             Ok(token) if token.job.to_string() == job => Ok(Self { token, origin }),
             Ok(token) => {
-                refused(api, &job, &origin, format!("a token of {} was used for it", token.job)).await?;
-                Err(Error::unauthorized(format!("the token is one of another job than `{job}`: {HOW}")))
+                refused(api, &job, &origin, format!("a token of {} was used for it", token.job))
+                    .await?;
+                Err(Error::unauthorized(format!(
+                    "the token is one of another job than `{job}`: {HOW}"
+                )))
             }
-            Err(TokenRefusal::Expired) => Err(Error::unauthorized(format!("the token of `{job}` has expired: {HOW}"))),
+            Err(TokenRefusal::Expired) => {
+                Err(Error::unauthorized(format!("the token of `{job}` has expired: {HOW}")))
+            }
             Err(TokenRefusal::Forged) => {
-                refused(api, &job, &origin, "a token that this scheduler did not make was used for it".to_owned()).await?;
-                Err(Error::unauthorized(format!("the token is not one that this scheduler made: {HOW}")))
+                refused(
+                    api,
+                    &job,
+                    &origin,
+                    "a token that this scheduler did not make was used for it".to_owned(),
+                )
+                .await?;
+                Err(Error::unauthorized(format!(
+                    "the token is not one that this scheduler made: {HOW}"
+                )))
             }
             Err(TokenRefusal::NotOne) => {
-                // People's tokens are told apart, so that whoever tries one out reads what is wrong with that.
-                let caller = caller(parts, api, Role::Viewer)
-                    .await
-                    .map_err(|_| Error::unauthorized(format!("the token is not one of a job: {HOW}")))?;
+                // People's tokens are told apart, so that whoever tries one out reads what is wrong
+                // with that.
+                let caller = caller(parts, api, Role::Viewer).await.map_err(|_| {
+                    Error::unauthorized(format!("the token is not one of a job: {HOW}"))
+                })?;
                 if api.store.job_row(job_id(&job)?).await?.is_none() {
                     return Err(no_job(&job));
                 }
-                Err(Error::forbidden(format!("the token `{}` is a person's, and only `{job}` itself may do this: {HOW}", caller.who)))
+                Err(Error::forbidden(format!(
+                    "the token `{}` is a person's, and only `{job}` itself may do this: {HOW}",
+                    caller.who
+                )))
             }
         }
     }
@@ -76,8 +100,8 @@ impl HandlerInput for AuthorizedJob {
     fn describe(operation: &mut Operation<'_>) {
         operation.members.insert("security".to_owned(), json!([{"job": []}]));
         operation.explain(
-            "Needs the token of this very job. 404 and 410: the job is not known or over, stop. Any answer may carry \
-             `Pvn-Cancel: true`: stop the command.",
+            "Needs the token of this very job. 404 and 410: the job is not known or over, stop. \
+             Any answer may carry `Pvn-Cancel: true`: stop the command.",
         );
     }
 }
@@ -95,14 +119,20 @@ impl FromRequest<Api> for Raw {
 
 impl HandlerInput for Raw {
     fn describe(operation: &mut Operation<'_>) {
-        operation.members.insert("requestBody".to_owned(), json!({"content": {PIECE_CONTENT_TYPE: {}, "application/octet-stream": {}}}));
+        operation.members.insert(
+            "requestBody".to_owned(),
+            json!({"content": {PIECE_CONTENT_TYPE: {}, "application/octet-stream": {}}}),
+        );
         let mut header = |name: &str, description: &str| {
             let parameters = operation.members.entry("parameters").or_insert_with(|| json!([]));
             let schema = json!({"type": "integer", "minimum": 0});
             let parameter = json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema});
             parameters.as_array_mut().expect("only lists are put here").push(parameter);
         };
-        header(OFFSET_HEADER, "The byte that the body begins with; every piece of a stream has it.");
+        header(
+            OFFSET_HEADER,
+            "The byte that the body begins with; every piece of a stream has it.",
+        );
         header(LENGTH_HEADER, "The length of the whole file, for a file in pieces.");
     }
 }
@@ -124,15 +154,31 @@ impl AuthorizedJob {
         let job = self.token.job;
         let Some(row) = api.store.job_row(job).await? else { return Ok(no_job(&job.to_string())) };
         if row.ended_at.is_none() && api.delivery.admit(&self.token).is_none() {
-            return Ok(Error::not_found(format!("{job} is not a job that uploads, or not as attempt {}", self.token.attempt)));
+            return Ok(Error::not_found(format!(
+                "{job} is not a job that uploads, or not as attempt {}",
+                self.token.attempt
+            )));
         }
         self.late(api, &row, what, LogKind::JobLateUpload, json!({})).await?;
-        Ok(Error::gone(format!("{job} is over ({}); nothing more of it is kept, stop sending", row.status)))
+        Ok(Error::gone(format!(
+            "{job} is over ({}); nothing more of it is kept, stop sending",
+            row.status
+        )))
     }
 
     /// Notes that something came for a job that is over.
-    pub(super) async fn late(&self, api: &Api, row: &JobRow, what: &str, kind: LogKind, said: Value) -> Result<()> {
-        let message = format!("{what} came for {} when it was over ({}); it changed nothing", row.id, row.status);
+    pub(super) async fn late(
+        &self,
+        api: &Api,
+        row: &JobRow,
+        what: &str,
+        kind: LogKind,
+        said: Value,
+    ) -> Result<()> {
+        let message = format!(
+            "{what} came for {} when it was over ({}); it changed nothing",
+            row.id, row.status
+        );
         let data = json!({"job": row.id, "attempt": self.token.attempt, "from": self.origin, "said": said});
         note(api, row, kind, what, message, data).await
     }
@@ -148,12 +194,26 @@ async fn refused(api: &Api, job: &str, origin: &str, what: String) -> Result<()>
     let Ok(id) = job.parse::<JobId>() else { return Ok(()) };
     let Some(row) = api.store.job_row(id).await? else { return Ok(()) };
     let data = json!({"job": id, "from": origin});
-    note(api, &row, LogKind::JobRefusedUpload, &format!("{what} from {origin}"), format!("an upload for {id} was refused: {what}"), data)
-        .await
+    note(
+        api,
+        &row,
+        LogKind::JobRefusedUpload,
+        &format!("{what} from {origin}"),
+        format!("an upload for {id} was refused: {what}"),
+        data,
+    )
+    .await
 }
 
 /// Notes something about a job, if it is new and there is room. `what` tells it from others.
-async fn note(api: &Api, row: &JobRow, kind: LogKind, what: &str, message: String, data: Value) -> Result<()> {
+async fn note(
+    api: &Api,
+    row: &JobRow,
+    kind: LogKind,
+    what: &str,
+    message: String,
+    data: Value,
+) -> Result<()> {
     let digest = BlobId::of(format!("{kind} {what} {}", data["said"]).as_bytes());
     if api.delivery.records().is_new(row.id, digest) {
         api.driver.remark(Remark { instance: row.instance, kind, message, data }).await?;
@@ -221,7 +281,10 @@ pub(super) struct Pieces {
 impl Pieces {
     /// A body of at most `limit` bytes. One that says at once that it is longer is thrown away.
     pub(super) async fn of(headers: &HeaderMap, body: Body, limit: usize) -> Result<Self> {
-        let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok()).unwrap_or(0);
+        let declared = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse::<usize>().ok())
+            .unwrap_or(0);
         let mut pieces = Self { body: body.into_data_stream(), limit, total: 0, broken: None };
         if declared > limit {
             pieces.throw_away().await;
@@ -230,7 +293,8 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// The next bytes; `None` at the end. A body that breaks off is an error only after all that came of it was given out.
+    /// The next bytes; `None` at the end. A body that breaks off is an error only after all that
+    /// came of it was given out.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         if let Some(error) = self.broken.take() {
             return Err(error);
@@ -257,7 +321,8 @@ impl Pieces {
         Ok((!bytes.is_empty()).then_some(bytes))
     }
 
-    /// Reads the rest for a while, so that its sender gets to our answer instead of a broken connection.
+    /// Reads the rest for a while, so that its sender gets to our answer instead of a broken
+    /// connection.
     pub(super) async fn throw_away(&mut self) {
         while self.total <= self.limit + DRAIN_BYTES
             && let Some(Ok(piece)) = self.body.next().await

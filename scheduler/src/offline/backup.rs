@@ -1,4 +1,5 @@
-//! `pvn-scheduler backup FILE`: database, blobs and, when asked, the key in one tar file, while the daemon runs.
+//! `pvn-scheduler backup FILE`: database, blobs and, when asked, the key in one tar file, while the
+//! daemon runs.
 //!
 //! ```text
 //! manifest.json   what made it, when, which migration is in it, and the digest of each part that is not named by its own
@@ -7,8 +8,8 @@
 //! blobs/HEX       each blob that the database names, by its digest
 //! ```
 //!
-//! Nobody learns that a backup is damaged only when they need it: the copy of the database is checked before it is packed, and
-//! `restore` finds what changed afterwards by the digests.
+//! Nobody learns that a backup is damaged only when they need it: the copy of the database is
+//! checked before it is packed, and `restore` finds what changed afterwards by the digests.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -48,13 +49,16 @@ pub(super) struct Manifest {
     pub(super) created_at: String,
     /// The newest migration of the database.
     pub(super) migration: i64,
-    /// SHA-256 of the database, and of the key where it is in the file, by their names. `None` where an older pvn wrote it.
+    /// SHA-256 of the database, and of the key where it is in the file, by their names. `None`
+    /// where an older pvn wrote it.
     pub(super) digests: Option<BTreeMap<String, BlobId>>,
 }
 
 const EXAMPLES: &str = "\
-The daemon goes on meanwhile. Without --with-key the file holds no key: keep `secret.key` elsewhere, because nothing that is
-sealed can be opened without it, configs included. Either way keep the file to yourself: it holds hashes of tokens, and
+The daemon goes on meanwhile. Without --with-key the file holds no key: keep `secret.key` \
+                        elsewhere, because nothing that is
+sealed can be opened without it, configs included. Either way keep the file to yourself: it holds \
+                        hashes of tokens, and
 output of jobs.
 
 Examples:
@@ -77,10 +81,13 @@ pub struct BackupArguments {
     with_key: bool,
 }
 
-/// Whether this names an open stream, as people do who pipe what a backup writes: this one puts a whole file in place or none.
+/// Whether this names an open stream, as people do who pipe what a backup writes: this one puts a
+/// whole file in place or none.
 fn is_stream(file: &Path) -> bool {
     let is_below = |directory: &str| file.starts_with(directory);
-    let is_named = ["-", "/dev/stdout", "/dev/stderr", "/dev/stdin"].iter().any(|name| file == Path::new(name));
+    let is_named = ["-", "/dev/stdout", "/dev/stderr", "/dev/stdin"]
+        .iter()
+        .any(|name| file == Path::new(name));
     is_named || is_below("/dev/fd") || is_below("/proc/self/fd")
 }
 
@@ -91,13 +98,17 @@ fn is_stream(file: &Path) -> bool {
 pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     let BackupArguments { file, place, with_key } = arguments;
     if is_stream(file) {
-        bail!("a backup is written to a file: name one, and copy that ({} is none)", file.display());
+        bail!(
+            "a backup is written to a file: name one, and copy that ({} is none)",
+            file.display()
+        );
     }
     let database = place.database()?;
     if file.exists() {
         bail!("{} is there already; name a new file", file.display());
     }
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let at = || format!("failed to write in {}", directory.display());
     // Both go by themselves when this fails.
     let workshop = Workshop::open(directory).with_context(at)?;
@@ -107,7 +118,10 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     if let Some(key) = &key
         && key::check(key, &database, &snapshot.key)?.is_none()
     {
-        bail!("there is no key file {}, and nothing that is sealed; leave out --with-key", key.display());
+        bail!(
+            "there is no key file {}, and nothing that is sealed; leave out --with-key",
+            key.display()
+        );
     }
     let manifest = Manifest {
         format: FORMAT,
@@ -128,20 +142,30 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     let partial = workshop.home.path().join("backup.tar");
     let (copied, missing) = {
         let (partial, copy) = (partial.clone(), copy.clone());
-        tokio::task::spawn_blocking(move || write(&partial, manifest, &copy, key.as_deref(), &blobs, &wanted)).await?.with_context(at)?
+        tokio::task::spawn_blocking(move || {
+            write(&partial, manifest, &copy, key.as_deref(), &blobs, &wanted)
+        })
+        .await?
+        .with_context(at)?
     };
     // Whole or not there.
-    std::fs::hard_link(&partial, file).with_context(|| format!("failed to put {} in place", file.display()))?;
+    std::fs::hard_link(&partial, file)
+        .with_context(|| format!("failed to put {} in place", file.display()))?;
     File::open(directory).and_then(|directory| directory.sync_all()).with_context(at)?;
     let size = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
-    let lost = if missing == 0 { String::new() } else { format!(", {missing} that the database names are not there") };
+    let lost = if missing == 0 {
+        String::new()
+    } else {
+        format!(", {missing} that the database names are not there")
+    };
     let key = if *with_key { "the key is in it" } else { "the key is not in it: keep it apart" };
-    let clear = "what jobs printed and left (output, plans, explanations) is in it in clear, and plans may hold secrets: let nobody read it \
-                 who may not know those";
+    let clear = "what jobs printed and left (output, plans, explanations) is in it in clear, and \
+                 plans may hold secrets: let nobody read it who may not know those";
     Ok(format!("{}: {} MiB, {copied} blobs{lost}; {key}; {clear}", file.display(), size >> 20))
 }
 
-/// Where a backup is made, beside the file that it will be: its user's alone, since the database is in it in clear.
+/// Where a backup is made, beside the file that it will be: its user's alone, since the database is
+/// in it in clear.
 struct Workshop {
     home: tempfile::TempDir,
     /// Locked for as long as the backup is made, by which another one knows.
@@ -157,7 +181,10 @@ impl Workshop {
     /// Makes one in `directory`, and removes those that killed backups left there.
     fn open(directory: &Path) -> io::Result<Self> {
         for left in std::fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path())) {
-            let is_workshop = left.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(Self::PREFIX));
+            let is_workshop = left
+                .file_name()
+                .and_then(OsStr::to_str)
+                .is_some_and(|name| name.starts_with(Self::PREFIX));
             if let Some(_lock) = is_workshop.then(|| Self::abandoned(&left)).flatten()
                 && let Err(error) = std::fs::remove_dir_all(&left)
             {
@@ -166,7 +193,10 @@ impl Workshop {
         }
         // Whatever the umask is.
         let permissions = Permissions::from_mode(0o700);
-        let home = tempfile::Builder::new().prefix(Self::PREFIX).permissions(permissions).tempdir_in(directory)?;
+        let home = tempfile::Builder::new()
+            .prefix(Self::PREFIX)
+            .permissions(permissions)
+            .tempdir_in(directory)?;
         let lock = File::open(home.path())?;
         lock.try_lock()?;
         Ok(Self { home, _lock: lock })
@@ -185,8 +215,9 @@ impl Workshop {
 fn no_backup(error: StoreError) -> anyhow::Error {
     match error {
         StoreError::Damaged { .. } => anyhow::Error::new(error).context(
-            "no backup was made: stop the scheduler, look after its disk, and restore an earlier backup with `pvn-scheduler restore`; \
-             where there is none, `sqlite3 FILE .recover` saves of the database what can be read",
+            "no backup was made: stop the scheduler, look after its disk, and restore an earlier \
+             backup with `pvn-scheduler restore`; where there is none, `sqlite3 FILE .recover` \
+             saves of the database what can be read",
         ),
         other => other.into(),
     }
@@ -202,7 +233,10 @@ fn all(directory: &Path) -> anyhow::Result<Vec<BlobId>> {
         let Some(prefix) = prefix.to_str().filter(|name| name.len() == 2) else { continue };
         for blob in std::fs::read_dir(entry.path()).with_context(at)? {
             let name = blob.with_context(at)?.file_name();
-            found.extend(name.to_str().and_then(|rest| format!("sha256:{prefix}{rest}").parse::<BlobId>().ok()));
+            found.extend(
+                name.to_str()
+                    .and_then(|rest| format!("sha256:{prefix}{rest}").parse::<BlobId>().ok()),
+            );
         }
     }
     Ok(found)
@@ -227,8 +261,11 @@ fn write(
     use std::os::unix::fs::OpenOptionsExt;
     let file = File::options().write(true).create_new(true).mode(0o600).open(to)?;
     let mut tar = tar::Builder::new(io::BufWriter::new(file));
-    let parts: Vec<(&str, &Path)> = [(DATABASE, copy)].into_iter().chain(key.map(|key| (KEY_FILE, key))).collect();
-    let digests = parts.iter().map(|(name, path)| Ok(((*name).to_owned(), BlobId::of_reader(File::open(path)?)?)));
+    let parts: Vec<(&str, &Path)> =
+        [(DATABASE, copy)].into_iter().chain(key.map(|key| (KEY_FILE, key))).collect();
+    let digests = parts
+        .iter()
+        .map(|(name, path)| Ok(((*name).to_owned(), BlobId::of_reader(File::open(path)?)?)));
     manifest.digests = Some(digests.collect::<io::Result<_>>()?);
     let text = serde_json::to_vec_pretty(&manifest)?;
     append(&mut tar, MANIFEST, text.len() as u64, text.as_slice())?;
@@ -245,7 +282,9 @@ fn write(
                 copied += 1;
             }
             // Retention removed it, or it was lost; both are ordinary.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => missing += usize::from(is_blob),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                missing += usize::from(is_blob)
+            }
             Err(error) => return Err(error),
         }
     }
@@ -259,7 +298,12 @@ fn append_file(tar: &mut tar::Builder<impl Write>, name: &str, file: &File) -> i
     append(tar, name, file.metadata()?.len(), file)
 }
 
-fn append(tar: &mut tar::Builder<impl Write>, name: &str, size: u64, from: impl io::Read) -> io::Result<()> {
+fn append(
+    tar: &mut tar::Builder<impl Write>,
+    name: &str,
+    size: u64,
+    from: impl io::Read,
+) -> io::Result<()> {
     let mut header = tar::Header::new_gnu();
     header.set_mode(0o600);
     header.set_size(size);
@@ -274,14 +318,20 @@ mod tests {
     use super::*;
 
     fn names(directory: &Path) -> Vec<String> {
-        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 
     #[test]
     fn d5_a_backup_is_made_where_nobody_else_can_look() {
         let directory = tempfile::tempdir().unwrap();
         let workshop = Workshop::open(directory.path()).unwrap();
-        assert_eq!(std::fs::metadata(workshop.home.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            std::fs::metadata(workshop.home.path()).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         drop(workshop);
         assert_eq!(names(directory.path()), [""; 0]);
     }
@@ -301,6 +351,10 @@ mod tests {
         }
         drop(Workshop::open(directory.path()).unwrap());
         assert!(!place(".pvn-backup-killed").exists());
-        assert!(place(".pvn-backup-begun").exists() && place("other").exists() && at_work.home.path().exists());
+        assert!(
+            place(".pvn-backup-begun").exists()
+                && place("other").exists()
+                && at_work.home.path().exists()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Compiled commands that were used lately, so that a fetch every few seconds does not read them every few seconds.
+//! Compiled commands that were used lately, so that a fetch every few seconds does not read them
+//! every few seconds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,10 +8,12 @@ use schema::id::BlobId;
 
 use crate::compile::Commands;
 
-/// Entries of a generation. Two are kept: at some KiB each that is a few MiB, and holds what a busy daemon uses in minutes.
+/// Entries of a generation. Two are kept: at some KiB each that is a few MiB, and holds what a busy
+/// daemon uses in minutes.
 const GENERATION: usize = 512;
 
-/// Two generations: what is used moves into the young one; when that is full the old one is dropped.
+/// Two generations: what is used moves into the young one; when that is full the old one is
+/// dropped.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Mutex<Generations>);
 
@@ -52,7 +55,12 @@ mod tests {
 
     fn commands(name: &str) -> Arc<Commands> {
         let apply = Command::new(name, &[name]);
-        Arc::new(Commands { place: RunTarget::Fake { crashing_programs: Vec::new() }, fetch: None, apply, get_info: None })
+        Arc::new(Commands {
+            place: RunTarget::Fake { crashing_programs: Vec::new() },
+            fetch: None,
+            apply,
+            get_info: None,
+        })
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Who may have a decided start: the task that hands it to the runner, or the loop that withdraws it. Whoever comes first
-//! has it, so that nothing starts whose withdrawal is being stored.
+//! Who may have a decided start: the task that hands it to the runner, or the loop that withdraws
+//! it. Whoever comes first has it, so that nothing starts whose withdrawal is being stored.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,5 +1,5 @@
-//! The place `fake`: nothing runs, every command succeeds at once, except those of the programs that the config names.
-//! For trying configs out.
+//! The place `fake`: nothing runs, every command succeeds at once, except those of the programs
+//! that the config names. For trying configs out.
 
 use schema::report::{Report, Structured, StructuredKind};
 use schema::time::Timestamp;
@@ -9,7 +9,12 @@ use crate::compile::Command;
 use crate::runner::End;
 
 /// The end of a command that did not run.
-pub(super) fn run(command: &Command, crashing_programs: &[String], version: &str, now: Timestamp) -> End {
+pub(super) fn run(
+    command: &Command,
+    crashing_programs: &[String],
+    version: &str,
+    now: Timestamp,
+) -> End {
     let crashes = crashing_programs.contains(&command.name);
     let structured = command.expect.filter(|_| !crashes).map(|kind| Structured {
         kind,
@@ -18,7 +23,9 @@ pub(super) fn run(command: &Command, crashing_programs: &[String], version: &str
                 "name": command.name, "objectType": "FAKE", "status": "SUCCEEDED",
                 "versions": [{"version": version, "active": true}],
             }]}),
-            StructuredKind::GetInfo => json!({"outputs": [{"name": "fake", "text": "nothing runs on a fake runtime"}]}),
+            StructuredKind::GetInfo => {
+                json!({"outputs": [{"name": "fake", "text": "nothing runs on a fake runtime"}]})
+            }
         }),
         errors: Vec::new(),
     });

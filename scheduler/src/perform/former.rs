@@ -1,7 +1,8 @@
-//! What was given to the job's instance before it and may be live. A secret that is set anew stays live as it was until an apply has
-//! run, and a tool that compares prints both.
+//! What was given to the job's instance before it and may be live. A secret that is set anew stays
+//! live as it was until an apply has run, and a tool that compares prints both.
 //!
-//! What always holds: none of it is known to a command, and nothing depends on it: what cannot be had any more is left out.
+//! What always holds: none of it is known to a command, and nothing depends on it: what cannot be
+//! had any more is left out.
 
 use std::collections::BTreeSet;
 
@@ -12,31 +13,42 @@ use schema::time::Timestamp;
 use super::secrets::{SecretSource, named, sources};
 use super::{Command, End, Performer, RAW_SECRET, RunTarget, later};
 
-/// Most values of which nobody knows whether they are live: those of some releases that failed one after the other, or of a secret that
-/// was set anew again and again. Each one makes masking a little slower.
+/// Most values of which nobody knows whether they are live: those of some releases that failed one
+/// after the other, or of a secret that was set anew again and again. Each one makes masking a
+/// little slower.
 const UNSURE_LIMIT: usize = 64;
 
-/// Most bytes of all values: beside what a job is given they must fit into its environment, and into a Secret of a cluster. 64 KiB.
+/// Most bytes of all values: beside what a job is given they must fit into its environment, and
+/// into a Secret of a cluster. 64 KiB.
 const BYTES_LIMIT: usize = 64 << 10;
 
 /// Before everything.
 const BEGINNING: Timestamp = Timestamp::from_millis(0);
 
 impl Performer {
-    /// The secrets that may have been live when `job` was decided `at`, or since: what the newest apply that had succeeded was given, the
-    /// newest fetch that found what is desired, all applies begun since that success, and whatever else the secrets of its commands ever
-    /// were. Without those that are `known` and those that are too short to be masked; of those that may not be live at most
-    /// [`UNSURE_LIMIT`], in all at most [`BYTES_LIMIT`].
+    /// The secrets that may have been live when `job` was decided `at`, or since: what the newest
+    /// apply that had succeeded was given, the newest fetch that found what is desired, all
+    /// applies begun since that success, and whatever else the secrets of its commands ever
+    /// were. Without those that are `known` and those that are too short to be masked; of those
+    /// that may not be live at most [`UNSURE_LIMIT`], in all at most [`BYTES_LIMIT`].
     ///
     /// # Errors
     /// When the database does not answer.
-    pub(super) async fn former(&self, instance: InstanceId, job: JobId, at: Timestamp, known: &[&[u8]]) -> Result<Vec<Vec<u8>>, End> {
-        let failed = |error| later(format!("failed to read the jobs before the job {job}: {error}"));
+    pub(super) async fn former(
+        &self,
+        instance: InstanceId,
+        job: JobId,
+        at: Timestamp,
+        known: &[&[u8]],
+    ) -> Result<Vec<Vec<u8>>, End> {
+        let failed =
+            |error| later(format!("failed to read the jobs before the job {job}: {error}"));
         let (matched, remembered) = self.store.remembered(instance).await.map_err(failed)?;
         let mut has_secrets = false;
         for given in &remembered {
-            has_secrets |=
-                self.commands(given.compiled).await.is_ok_and(|commands| commands.each().any(|command| sources(command).next().is_some()));
+            has_secrets |= self.commands(given.compiled).await.is_ok_and(|commands| {
+                commands.each().any(|command| sources(command).next().is_some())
+            });
         }
         if !has_secrets {
             return Ok(Vec::new());
@@ -54,15 +66,17 @@ impl Performer {
             ];
             for (command, since) in read_since {
                 let Some(command) = command else { continue };
-                let values = self.values_between(command, &commands.place, (since, given.until), &mut read).await;
+                let values = self
+                    .values_between(command, &commands.place, (since, given.until), &mut read)
+                    .await;
                 former.take(values.map_err(failed)?, given.is_live);
             }
         }
         Ok(former.values)
     }
 
-    /// What a command may have been given that is secret between these times, the second one included; of a secret and times that are
-    /// in `read` nothing.
+    /// What a command may have been given that is secret between these times, the second one
+    /// included; of a secret and times that are in `read` nothing.
     async fn values_between(
         &self,
         command: &Command,
@@ -85,7 +99,9 @@ impl Performer {
                     let found = self.store.secret(key, version).await.ok().flatten();
                     values.extend(found.map(|(_, value)| value));
                 }
-                SecretSource::Sealed { sealed, .. } => values.extend(self.sealer.unseal(RAW_SECRET, sealed)),
+                SecretSource::Sealed { sealed, .. } => {
+                    values.extend(self.sealer.unseal(RAW_SECRET, sealed))
+                }
             }
         }
         Ok(values)
@@ -110,7 +126,8 @@ impl Former<'_> {
             // No environment variable can have held a NUL.
             let is_masked = value.len() >= SHORTEST_BYTES && !value.contains(&0);
             let is_new = !self.known.contains(&value.as_slice()) && !self.values.contains(&value);
-            let has_room = (is_live || self.unsure < UNSURE_LIMIT) && self.bytes + value.len() <= BYTES_LIMIT;
+            let has_room =
+                (is_live || self.unsure < UNSURE_LIMIT) && self.bytes + value.len() <= BYTES_LIMIT;
             if is_masked && is_new && has_room {
                 self.unsure += usize::from(!is_live);
                 self.bytes += value.len();
@@ -132,7 +149,8 @@ mod tests {
 
     #[test]
     fn nothing_is_handed_over_twice_or_that_is_not_masked() {
-        let found: &[&[u8]] = &[b"old-one", b"known-one", b"old-one", b"short", b"with\0nul", b"old-two"];
+        let found: &[&[u8]] =
+            &[b"old-one", b"known-one", b"old-one", b"short", b"with\0nul", b"old-two"];
         assert_eq!(taken(&[b"known-one"], found, true), [b"old-one".to_vec(), b"old-two".to_vec()]);
     }
 
@@ -143,6 +161,9 @@ mod tests {
         assert_eq!(taken(&[], &many, false), many[..UNSURE_LIMIT]);
         assert_eq!(taken(&[], &many, true), many, "what is live is kept however many they are");
         let (long, fits) = (vec![b'a'; BYTES_LIMIT - 5], vec![b'b'; 6]);
-        assert_eq!(taken(&[], &[&fits, &long, b"old-one"], true), [fits.clone(), b"old-one".to_vec()]);
+        assert_eq!(
+            taken(&[], &[&fits, &long, b"old-one"], true),
+            [fits.clone(), b"old-one".to_vec()]
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Leaps of the wall clock. What is removed goes by ages, and no age is right by a clock that is far ahead for a while: a machine
-//! that starts with a wrong time would lose its log in one pass. So the database has a note until when time is accounted for, renewed
-//! at each start and each pass, and a daemon that finds its clock far from it goes by the note for a day. Nobody can tell a daemon
-//! that was down for so long from a clock that leapt; the former removes a day later. Called by `pass`.
+//! Leaps of the wall clock. What is removed goes by ages, and no age is right by a clock that is
+//! far ahead for a while: a machine that starts with a wrong time would lose its log in one pass.
+//! So the database has a note until when time is accounted for, renewed at each start and each
+//! pass, and a daemon that finds its clock far from it goes by the note for a day. Nobody can tell
+//! a daemon that was down for so long from a clock that leapt; the former removes a day later.
+//! Called by `pass`.
 //!
 //! ```text
 //! near the note ──▶ the clock counts, and is noted
@@ -17,12 +19,12 @@ use super::Retention;
 use super::pass::PassError;
 use crate::store::{Change, Commit, StoreError};
 
-/// How far the clock may be from what is accounted for, milliseconds: a machine that is off over some days off is ordinary, and
-/// nothing of it is told.
+/// How far the clock may be from what is accounted for, milliseconds: a machine that is off over
+/// some days off is ordinary, and nothing of it is told.
 const LEAP_MS: i64 = 7 * DAY_MS;
 
-/// For how long daemons have to run by a clock that leapt until it is believed, milliseconds: time for a person, or for the network's
-/// time, to set it right.
+/// For how long daemons have to run by a clock that leapt until it is believed, milliseconds: time
+/// for a person, or for the network's time, to set it right.
 const BELIEVED_AFTER_MS: i64 = DAY_MS;
 
 const DAY_MS: i64 = 24 * 3_600_000;
@@ -53,7 +55,10 @@ struct Accounted {
 impl Accounted {
     fn read(text: &str) -> Option<Self> {
         let (until, ran_ms) = text.split_once(' ')?;
-        Some(Self { until: Timestamp::from_millis(until.parse().ok()?), ran_ms: ran_ms.parse().ok()? })
+        Some(Self {
+            until: Timestamp::from_millis(until.parse().ok()?),
+            ran_ms: ran_ms.parse().ok()?,
+        })
     }
 
     fn written(self) -> String {
@@ -64,7 +69,10 @@ impl Accounted {
     fn at(noted: Option<Self>, wall: Timestamp, ran_ms: i64) -> Self {
         let by_the_clock = Self { until: wall, ran_ms: 0 };
         let Some(noted) = noted else { return by_the_clock };
-        let later = Self { until: noted.until.plus_ms(ran_ms), ran_ms: noted.ran_ms.saturating_add(ran_ms) };
+        let later = Self {
+            until: noted.until.plus_ms(ran_ms),
+            ran_ms: noted.ran_ms.saturating_add(ran_ms),
+        };
         let is_near = wall.since_ms(later.until).saturating_abs() <= LEAP_MS;
         if is_near || later.ran_ms >= BELIEVED_AFTER_MS { by_the_clock } else { later }
     }
@@ -80,9 +88,12 @@ impl Retention {
             Err(StoreError::Corrupt(_)) => None,
             read => read?.as_deref().and_then(Accounted::read),
         };
-        let ran_ms = looked.and_then(|looked| looked.at_ms).map_or(0, |at_ms| clock.steady_ms.saturating_sub(at_ms).max(0));
+        let ran_ms = looked
+            .and_then(|looked| looked.at_ms)
+            .map_or(0, |at_ms| clock.steady_ms.saturating_sub(at_ms).max(0));
         let accounted = Accounted::at(noted.filter(|_| looked.is_some()), clock.wall, ran_ms);
-        let note = Commit { changes: vec![Change::Meta(NOTE, accounted.written())], ..Commit::default() };
+        let note =
+            Commit { changes: vec![Change::Meta(NOTE, accounted.written())], ..Commit::default() };
         let is_noted = match self.store.commit(&note).await {
             Ok(()) => true,
             // On a full disk: with what has passed until the next look.
@@ -93,9 +104,10 @@ impl Retention {
         if let (true, Some(Looked { told: false, .. }), Some(noted)) = (is_far, looked, noted) {
             let days = clock.wall.since_ms(noted.until).saturating_abs() / DAY_MS;
             tracing::warn!(
-                "the clock shows {}, and a daemon was last known to run at {}, {days} days apart: it was down for so long, or the clock is wrong. \
-                 Nothing is removed for its age by this clock before a day has passed; to remove at once what is not kept any more, stop \
-                 this daemon and run `pvn-scheduler prune`",
+                "the clock shows {}, and a daemon was last known to run at {}, {days} days apart: \
+                 it was down for so long, or the clock is wrong. Nothing is removed for its age \
+                 by this clock before a day has passed; to remove at once what is not kept any \
+                 more, stop this daemon and run `pvn-scheduler prune`",
                 clock.wall,
                 noted.until
             );

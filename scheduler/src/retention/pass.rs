@@ -1,5 +1,5 @@
-//! One pass: through the blobs, the jobs of each instance, the log, the releases; then free pages are given back. Called by
-//! [`super`]. Files come first, because removing them needs no room.
+//! One pass: through the blobs, the jobs of each instance, the log, the releases; then free pages
+//! are given back. Called by [`super`]. Files come first, because removing them needs no room.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,8 +23,8 @@ const PAGES: u32 = 256;
 /// Free pages that stay in the database: what an hour writes need not come from the disk each time.
 const SPARE_PAGES: u64 = 256;
 
-/// How long a blob stays that nobody is known to need: longer than anything can lie between putting a blob and committing
-/// what names it, a full disk over a weekend included.
+/// How long a blob stays that nobody is known to need: longer than anything can lie between putting
+/// a blob and committing what names it, a full disk over a weekend included.
 const UNKNOWN_BLOBS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How far the log is gone through, for what goes soon and for what goes late.
@@ -67,9 +67,15 @@ impl Retention {
         let first = self.sweep_blobs(&named, now).await;
         let rows = match self.rows(&named, now).await {
             // Without any room the database cannot even remove: with the reserve it can.
-            Err(PassError::Store(StoreError::Unavailable(why))) if !self.store.has_room() && reserve::give_up(&self.reserve)? => {
+            Err(PassError::Store(StoreError::Unavailable(why)))
+                if !self.store.has_room() && reserve::give_up(&self.reserve)? =>
+            {
                 *is_given_up = true;
-                tracing::warn!(why, "the disk is full; the room that was set aside for that is used to remove what is not kept any more");
+                tracing::warn!(
+                    why,
+                    "the disk is full; the room that was set aside for that is used to remove \
+                     what is not kept any more"
+                );
                 self.rows(&named, now).await
             }
             other => other,
@@ -83,7 +89,8 @@ impl Retention {
         if unreadable > 0 {
             tracing::warn!(
                 rows = unreadable,
-                "rows of the database that cannot be read are left where they are; `pvnctl jobs list` and the other lists name them"
+                "rows of the database that cannot be read are left where they are; `pvnctl jobs \
+                 list` and the other lists name them"
             );
         }
         let after = self.numbers.to_string();
@@ -134,7 +141,8 @@ impl Retention {
             let Some(last) = step.last else { return Ok(()) };
             after = last;
             self.skipped(&step.unreadable);
-            let blobs: Vec<BlobId> = step.rows.into_iter().filter(|blob| !needed.contains(blob)).collect();
+            let blobs: Vec<BlobId> =
+                step.rows.into_iter().filter(|blob| !needed.contains(blob)).collect();
             let blobs = self.remove_files(blobs, system(now).checked_sub(self.grace)).await?;
             crash::at(crash::AFTER_SWEEP);
             if blobs.is_empty() {
@@ -154,12 +162,18 @@ impl Retention {
         let Some(before) = system(now).checked_sub(UNKNOWN_BLOBS_KEPT) else { return Ok(()) };
         for first in 0..=u8::MAX {
             let blobs = self.blobs.clone();
-            let lying = tokio::task::spawn_blocking(move || blobs.lying(first)).await.map_err(std::io::Error::other)??;
-            let old: Vec<BlobId> =
-                lying.into_iter().filter(|blob| blob.needed_at < before && !needed.contains(&blob.id)).map(|blob| blob.id).collect();
+            let lying = tokio::task::spawn_blocking(move || blobs.lying(first))
+                .await
+                .map_err(std::io::Error::other)??;
+            let old: Vec<BlobId> = lying
+                .into_iter()
+                .filter(|blob| blob.needed_at < before && !needed.contains(&blob.id))
+                .map(|blob| blob.id)
+                .collect();
             for piece in old.chunks(STEP) {
                 let known = self.store.known_blobs(piece).await?;
-                let unknown: Vec<BlobId> = piece.iter().copied().filter(|blob| !known.contains(blob)).collect();
+                let unknown: Vec<BlobId> =
+                    piece.iter().copied().filter(|blob| !known.contains(blob)).collect();
                 self.remove_files(unknown, Some(before)).await?;
                 self.rest().await;
             }
@@ -167,8 +181,13 @@ impl Retention {
         Ok(())
     }
 
-    /// Removes the files of these blobs that nobody put or needed since `before`. Returns those that are not there any more.
-    async fn remove_files(&self, mut ids: Vec<BlobId>, before: Option<SystemTime>) -> Result<Vec<BlobId>> {
+    /// Removes the files of these blobs that nobody put or needed since `before`. Returns those
+    /// that are not there any more.
+    async fn remove_files(
+        &self,
+        mut ids: Vec<BlobId>,
+        before: Option<SystemTime>,
+    ) -> Result<Vec<BlobId>> {
         let Some(before) = before else { return Ok(Vec::new()) };
         let (blobs, numbers) = (self.blobs.clone(), self.numbers.clone());
         let sweep = move || {
@@ -187,7 +206,10 @@ impl Retention {
             });
             failed.map(|()| ids)
         };
-        tokio::task::spawn_blocking(sweep).await.map_err(std::io::Error::other)?.map_err(PassError::Io)
+        tokio::task::spawn_blocking(sweep)
+            .await
+            .map_err(std::io::Error::other)?
+            .map_err(PassError::Io)
     }
 
     async fn prune_jobs(&self, named: &Named, now: Timestamp) -> Result<()> {
@@ -203,7 +225,9 @@ impl Retention {
     }
 
     async fn prune_group(&self, group: &JobGroup, named: &Named, now: Timestamp) -> Result<()> {
-        let Some(below) = self.store.newest_jobs_from(group, self.policy.job_count).await? else { return Ok(()) };
+        let Some(below) = self.store.newest_jobs_from(group, self.policy.job_count).await? else {
+            return Ok(());
+        };
         let cutoff = self.policy.jobs_before(group.kind, now);
         let mut after = 0;
         loop {
@@ -229,7 +253,12 @@ impl Retention {
         self.prune_entries(LONG, long, |entry| entry != LogRetention::Always).await
     }
 
-    async fn prune_entries(&self, noted: &'static str, cutoff: Timestamp, goes: impl Fn(LogRetention) -> bool) -> Result<()> {
+    async fn prune_entries(
+        &self,
+        noted: &'static str,
+        cutoff: Timestamp,
+        goes: impl Fn(LogRetention) -> bool,
+    ) -> Result<()> {
         let mut after = self.store.progress(noted).await?.unwrap_or(0);
         loop {
             let step = self.store.old_entries(after, STEP_ROWS).await?;
@@ -237,14 +266,18 @@ impl Retention {
             self.skipped(&step.unreadable);
             let young = step.rows.iter().find(|entry| entry.at >= cutoff).map(|entry| entry.seq);
             let old: Vec<_> = step.rows.iter().take_while(|entry| entry.at < cutoff).collect();
-            // Those that cannot be read between the old ones are passed, those behind them are looked at again.
+            // Those that cannot be read between the old ones are passed, those behind them are
+            // looked at again.
             match (young, old.last()) {
                 (None, _) => after = last,
                 (Some(_), Some(last)) => after = last.seq,
                 (Some(_), None) => return Ok(()),
             }
-            let going: Vec<i64> =
-                old.iter().filter(|entry| goes(rules::entry(&entry.kind, entry.by_person))).map(|entry| entry.seq).collect();
+            let going: Vec<i64> = old
+                .iter()
+                .filter(|entry| goes(rules::entry(&entry.kind, entry.by_person)))
+                .map(|entry| entry.seq)
+                .collect();
             self.store.remove_entries(&going, (noted, after)).await?;
             self.numbers.events(going.len());
             if young.is_some() {
@@ -262,7 +295,8 @@ impl Retention {
             let Some(last) = step.last else { break };
             after = last;
             self.skipped(&step.unreadable);
-            let going: Vec<_> = step.rows.into_iter().filter(|release| !named.releases.contains(release)).collect();
+            let going: Vec<_> =
+                step.rows.into_iter().filter(|release| !named.releases.contains(release)).collect();
             if !going.is_empty() {
                 self.store.remove_releases(&going, named).await?;
                 self.numbers.releases(going.len());

@@ -1,4 +1,5 @@
-//! What is kept for how long, as pure decisions. Called by the rest of [`super`], which acts on them.
+//! What is kept for how long, as pure decisions. Called by the rest of [`super`], which acts on
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,8 @@ const fn days(days: i64) -> Duration {
     }
 }
 
-/// How long things are kept, each also as `PVN_…` in the environment. An age is written as in `30d` or `12h`.
+/// How long things are kept, each also as `PVN_…` in the environment. An age is written as in `30d`
+/// or `12h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Retention")]
 pub struct Policy {
@@ -31,7 +33,8 @@ pub struct Policy {
     #[arg(long = "retain-jobs", env = "PVN_RETAIN_JOBS", default_value = "7d", value_name = "AGE", value_parser = age)]
     pub jobs: Duration,
 
-    /// Applies and their output, releases, versions of configs, and what people did are kept for this long
+    /// Applies and their output, releases, versions of configs, and what people did are kept for
+    /// this long
     #[arg(long = "retain-applies", env = "PVN_RETAIN_APPLIES", default_value = "365d", value_name = "AGE", value_parser = age)]
     pub applies: Duration,
 
@@ -100,9 +103,14 @@ pub(super) struct JobRetention {
     pub(super) is_done: bool,
 }
 
-/// Which of these go: they are over and from before `cutoff`, nobody names them, and they are not the newest success or
-/// failure. A job that says it is from after its successors was decided while the clock was wrong; it is as old as they are.
-pub(super) fn old_jobs(jobs: &[OldJob], cutoff: Timestamp, named: &BTreeSet<JobId>) -> JobRetention {
+/// Which of these go: they are over and from before `cutoff`, nobody names them, and they are not
+/// the newest success or failure. A job that says it is from after its successors was decided while
+/// the clock was wrong; it is as old as they are.
+pub(super) fn old_jobs(
+    jobs: &[OldJob],
+    cutoff: Timestamp,
+    named: &BTreeSet<JobId>,
+) -> JobRetention {
     let mut verdict = JobRetention::default();
     let mut at = Timestamp::from_millis(i64::MAX);
     let mut ages: Vec<Timestamp> = jobs
@@ -119,7 +127,8 @@ pub(super) fn old_jobs(jobs: &[OldJob], cutoff: Timestamp, named: &BTreeSet<JobI
             verdict.is_done = true;
             break;
         }
-        let is_landmark = matches!(job.status, JobStatus::Succeeded | JobStatus::Failed) && !job.has_newer;
+        let is_landmark =
+            matches!(job.status, JobStatus::Succeeded | JobStatus::Failed) && !job.has_newer;
         if job.is_over && !is_landmark && !named.contains(&job.id) {
             verdict.remove.push(job.id);
         }
@@ -157,7 +166,13 @@ mod tests {
     }
 
     fn job(number: u8, created_at: i64) -> OldJob {
-        OldJob { id: JobId::derive(&[&[number]]), status: JobStatus::Succeeded, created_at: at(created_at), is_over: true, has_newer: true }
+        OldJob {
+            id: JobId::derive(&[&[number]]),
+            status: JobStatus::Succeeded,
+            created_at: at(created_at),
+            is_over: true,
+            has_newer: true,
+        }
     }
 
     fn removed(jobs: &[OldJob], cutoff: i64, named: &[u8]) -> (Vec<usize>, bool) {
@@ -180,7 +195,11 @@ mod tests {
     #[test]
     fn the_newest_success_and_the_newest_failure_stay() {
         let last = |number, status| OldJob { status, has_newer: false, ..job(number, 10) };
-        let jobs = [last(0, JobStatus::Succeeded), last(1, JobStatus::Failed), last(2, JobStatus::Cancelled)];
+        let jobs = [
+            last(0, JobStatus::Succeeded),
+            last(1, JobStatus::Failed),
+            last(2, JobStatus::Cancelled),
+        ];
         assert_eq!(removed(&jobs, 100, &[]), (vec![2], false));
     }
 

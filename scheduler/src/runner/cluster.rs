@@ -1,6 +1,6 @@
-//! All Kubernetes: makes a Job for each job, follows it to its end, stops it, and finds it again after a restart. Called by
-//! `perform` and the driver through [`super::registry`]; what its jobs' wrappers deliver, and that each job ends once, is
-//! [`crate::delivery`]'s.
+//! All Kubernetes: makes a Job for each job, follows it to its end, stops it, and finds it again
+//! after a restart. Called by `perform` and the driver through [`super::registry`]; what its jobs'
+//! wrappers deliver, and that each job ends once, is [`crate::delivery`]'s.
 //!
 //! ```text
 //! start ──▶ expect uploads ──▶ Job, suspended ──▶ Secret, owned by the Job ──▶ its uid recorded ──▶ leave? ──▶ Job let go
@@ -74,8 +74,9 @@ use record::{JobRecords, Record};
 use strangers::Strangers;
 use watch::Watches;
 
-/// Time between two tries to end or take away what is left of a job in a cluster that is away, or does not let us. Nothing waits for
-/// it, and what was made is suspended or ends by its own deadline.
+/// Time between two tries to end or take away what is left of a job in a cluster that is away, or
+/// does not let us. Nothing waits for it, and what was made is suspended or ends by its own
+/// deadline.
 const FORGET_AGAIN: Duration = Duration::from_secs(300);
 
 /// The runner. Cloned freely.
@@ -109,8 +110,9 @@ struct ClusterInner {
 }
 
 impl ClusterRunner {
-    /// A runner that keeps what it must know in `directory`, secrets sealed with `sealer`, and tells its news to `news`. It asks
-    /// `owns` before each request that makes a Job or lets its command run, and makes none when the database is another's.
+    /// A runner that keeps what it must know in `directory`, secrets sealed with `sealer`, and
+    /// tells its news to `news`. It asks `owns` before each request that makes a Job or lets
+    /// its command run, and makes none when the database is another's.
     ///
     /// # Errors
     /// When the directory cannot be made.
@@ -143,27 +145,34 @@ impl ClusterRunner {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Starts a job, or takes up the one of this id that was started before. What comes of it is news.
+    /// Starts a job, or takes up the one of this id that was started before. What comes of it is
+    /// news.
     pub fn start(&self, spec: JobSpec) {
         self.inner.strangers.meet(spec.job);
         self.follow(spec.job, |inner, stops| async move { inner.run(spec, stops).await });
     }
 
-    /// Takes up the jobs that were decided and have not ended, after a restart. Those of them that never ran are returned.
+    /// Takes up the jobs that were decided and have not ended, after a restart. Those of them that
+    /// never ran are returned.
     pub async fn recover(&self, unfinished: &[JobId]) -> Vec<JobId> {
         let mut never_started = Vec::new();
-        // Until a job was looked at nobody knows whether somebody ended it meanwhile, whatever its wrapper reports.
+        // Until a job was looked at nobody knows whether somebody ended it meanwhile, whatever its
+        // wrapper reports.
         self.inner.delivery.recover(unfinished, Holds::All, &self.inner.news).await;
         for job in unfinished {
             match self.inner.records.get(*job) {
                 Ok(Some(record)) if record.uid.is_some() => {
                     let job = *job;
-                    self.follow(job, |inner, stops| async move { inner.take_up(job, record, stops).await });
+                    self.follow(job, |inner, stops| async move {
+                        inner.take_up(job, record, stops).await
+                    });
                 }
                 Ok(_) => never_started.push(*job),
                 Err(error) => {
                     tracing::error!(%job, %error, "what is known of a job on a cluster cannot be read");
-                    self.inner.tell_unknown(*job, format!("what was known of it cannot be read: {error}")).await;
+                    self.inner
+                        .tell_unknown(*job, format!("what was known of it cannot be read: {error}"))
+                        .await;
                 }
             }
         }
@@ -180,7 +189,8 @@ impl ClusterRunner {
         self.inner.followed.has(job)
     }
 
-    /// Stops a job: its Pod is asked to end; the second time it is killed. Its end is news. `false` when no such job runs.
+    /// Stops a job: its Pod is asked to end; the second time it is killed. Its end is news. `false`
+    /// when no such job runs.
     pub fn stop(&self, job: JobId) -> bool {
         let is_stopped = self.inner.followed.stop(job);
         if is_stopped {
@@ -189,11 +199,12 @@ impl ClusterRunner {
         is_stopped
     }
 
-    /// Forgets a job whose end is stored. Its Job stays in the cluster as long as its `ttl` says; what never ends by itself beside
-    /// the command is ended.
+    /// Forgets a job whose end is stored. Its Job stays in the cluster as long as its `ttl` says;
+    /// what never ends by itself beside the command is ended.
     pub async fn forget(&self, job: JobId) {
         self.inner.delivery.forget(job).await;
-        let is_finished = self.inner.finished.lock().expect("nobody panics with the lock").remove(&job);
+        let is_finished =
+            self.inner.finished.lock().expect("nobody panics with the lock").remove(&job);
         let record = self.inner.records.get(job).ok().flatten();
         let Some(record) = record.filter(|_| !is_finished) else { return self.inner.remove(job) };
         if self.inner.strangers.has(job) && record.uid.is_some() {
@@ -205,7 +216,8 @@ impl ClusterRunner {
             let done = async {
                 let is_done = async || match record.uid {
                     Some(_) => inner.end_rest(job, &record).await,
-                    // It was never let go, and nobody will: what may be there of it would stay suspended for ever.
+                    // It was never let go, and nobody will: what may be there of it would stay
+                    // suspended for ever.
                     None => inner.clear(&record).await,
                 };
                 while !is_done().await {
@@ -225,7 +237,11 @@ impl ClusterRunner {
     }
 
     /// Runs `task` for a job that has none.
-    fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<ClusterInner>, mpsc::Receiver<()>) -> F) {
+    fn follow<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        job: JobId,
+        task: impl FnOnce(Arc<ClusterInner>, mpsc::Receiver<()>) -> F,
+    ) {
         let inner = self.inner.clone();
         let died = {
             let inner = inner.clone();
@@ -307,21 +323,29 @@ impl ClusterInner {
         // Whoever asks for a start again finds what was begun before.
         let before = self.records.get(job).ok().flatten();
         if let Some(record) = before.clone().filter(|record| record.uid.is_some()) {
-            // Of one that the database did not know when this daemon started nothing is expected yet.
+            // Of one that the database did not know when this daemon started nothing is expected
+            // yet.
             return match self.delivery.expect(&spec, &self.news).await {
                 Ok(_) => self.take_up(job, record, stops).await,
-                Err(error) => self.tell_unknown(job, format!("its uploads cannot be expected: {error}")).await,
+                Err(error) => {
+                    self.tell_unknown(job, format!("its uploads cannot be expected: {error}")).await
+                }
             };
         }
         // Of one that was begun nobody knows yet whether it runs.
         if before.is_none()
             && let Some(end) = self.without_input(&spec).await
         {
-            return self.followed.tell(&self.news, RunnerEvent::Ended { job, end, gone: true }).await;
+            return self
+                .followed
+                .tell(&self.news, RunnerEvent::Ended { job, end, gone: true })
+                .await;
         }
         let (learned, gone) = match self.begin(&spec, before.is_some(), &mut stops).await {
             Ok(follower) => follower.until_over(&mut stops).await,
-            Err(never) => (OutcomeEvidence { never: Some(never), ..OutcomeEvidence::default() }, true),
+            Err(never) => {
+                (OutcomeEvidence { never: Some(never), ..OutcomeEvidence::default() }, true)
+            }
         };
         self.delivery.settle(job, learned, gone).await;
     }
@@ -329,7 +353,8 @@ impl ClusterInner {
     /// The task of a job whose Job was made before a restart.
     async fn take_up(self: Arc<Self>, job: JobId, record: Record, mut stops: mpsc::Receiver<()>) {
         self.delivery.hold(job, Holds::All);
-        let (learned, gone) = self.again(job, record, &mut stops).await.until_over(&mut stops).await;
+        let (learned, gone) =
+            self.again(job, record, &mut stops).await.until_over(&mut stops).await;
         self.delivery.settle(job, learned, gone).await;
     }
 
@@ -337,7 +362,10 @@ impl ClusterInner {
     async fn without_input(&self, spec: &JobSpec) -> Option<End> {
         match self.delivery.lost_input(spec).await {
             Ok(lost) => lost.map(|why| End::InputLost { why }),
-            Err(error) => Some(End::NotStarted { why: format!("what its fetch left cannot be read: {error}"), surroundings: true }),
+            Err(error) => Some(End::NotStarted {
+                why: format!("what its fetch left cannot be read: {error}"),
+                surroundings: true,
+            }),
         }
     }
 

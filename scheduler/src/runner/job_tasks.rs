@@ -1,4 +1,5 @@
-//! The tasks that follow jobs, one for each job that has one, and the way to stop it. Held by each runner.
+//! The tasks that follow jobs, one for each job that has one, and the way to stop it. Held by each
+//! runner.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,8 +19,9 @@ use super::{News, RunnerEvent};
 const STOPS_WAITING: usize = 4;
 
 /// What is told of a job whose task panicked. The panic itself is in the daemon's log.
-pub(super) const DIED: &str = "the task that looked after it panicked, a defect of pvn (the daemon's log has the details); \
-                               how it ended nobody knows: look at it where it runs";
+pub(super) const DIED: &str = "the task that looked after it panicked, a defect of pvn (the \
+                               daemon's log has the details); how it ended nobody knows: look at \
+                               it where it runs";
 
 /// The tasks of a runner.
 #[derive(Debug, Default)]
@@ -32,8 +34,9 @@ pub(super) struct JobTasks {
 }
 
 impl JobTasks {
-    /// Runs a task for a job that has none; it is given the stops, and says itself when it is [`Self::over`]. When it panics `died`
-    /// runs instead of the rest of it, so that no job goes on for ever that nobody looks after.
+    /// Runs a task for a job that has none; it is given the stops, and says itself when it is
+    /// [`Self::over`]. When it panics `died` runs instead of the rest of it, so that no job
+    /// goes on for ever that nobody looks after.
     pub(super) fn follow<F: Future<Output = ()> + Send + 'static>(
         &self,
         job: JobId,
@@ -45,7 +48,8 @@ impl JobTasks {
             Entry::Occupied(_) => return,
             Entry::Vacant(vacant) => vacant.insert(stop),
         };
-        // What it held of its own is dropped; what it shares is behind locks that nobody panics with.
+        // What it held of its own is dropped; what it shares is behind locks that nobody panics
+        // with.
         let task = AssertUnwindSafe(task(stops)).catch_unwind();
         self.tasks.spawn(async move {
             if task.await.is_err() {
@@ -64,7 +68,9 @@ impl JobTasks {
     pub(super) fn stop(&self, job: JobId) -> bool {
         let jobs = self.jobs.lock().expect("nobody panics with the lock");
         // Full means that several stops wait already, which is as much as there is to say.
-        jobs.get(&job).is_some_and(|stops| matches!(stops.try_send(()), Ok(()) | Err(mpsc::error::TrySendError::Full(()))))
+        jobs.get(&job).is_some_and(|stops| {
+            matches!(stops.try_send(()), Ok(()) | Err(mpsc::error::TrySendError::Full(())))
+        })
     }
 
     /// Tells the driver. Nobody listens any more when the daemon stops; the next one is told.
@@ -112,7 +118,9 @@ mod tests {
         for (name, panics) in [(b"a", true), (b"b", false)] {
             let last_words = said.clone();
             let task = move |_| async move { assert!(!panics, "a defect") };
-            followed.follow(JobId::derive(&[name]), task, async move { last_words.send(name).await.unwrap() });
+            followed.follow(JobId::derive(&[name]), task, async move {
+                last_words.send(name).await.unwrap()
+            });
         }
         drop(said);
         assert_eq!((heard.recv().await, heard.recv().await), (Some(b"a"), None));

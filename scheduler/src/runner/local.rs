@@ -1,13 +1,14 @@
-//! All local processes: starts jobs under the wrapper, follows them to their end, stops them, and finds them again after a
-//! restart. Called by `perform` and the driver; its news go over [`News`].
+//! All local processes: starts jobs under the wrapper, follows them to their end, stops them, and
+//! finds them again after a restart. Called by `perform` and the driver; its news go over [`News`].
 //!
 //! What always holds, however this daemon and the wrappers die ([`schema::spool`] says why):
 //! - a job is started at most once, however often [`LocalRunner::start`] is called for it;
 //! - a job goes on without us, and [`LocalRunner::recover`] takes it up again;
-//! - every job that was started ends in exactly one [`RunnerEvent::Ended`] in each life of the daemon until
-//!   [`LocalRunner::forget`] is called, and what it left is in the blob store by then.
+//! - every job that was started ends in exactly one [`RunnerEvent::Ended`] in each life of the
+//!   daemon until [`LocalRunner::forget`] is called, and what it left is in the blob store by then.
 //!
-//! Each job is a task of its own that waits for its process and for stops; what blocks on the disk runs on blocking threads.
+//! Each job is a task of its own that waits for its process and for stops; what blocks on the disk
+//! runs on blocking threads.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -47,13 +48,15 @@ use pursue::TaskPhase;
 use spares::Spares;
 use strays::Strays;
 
-/// Starts and collections that may block on the disk at the same time: a few more than cores, for most of the time they wait.
+/// Starts and collections that may block on the disk at the same time: a few more than cores, for
+/// most of the time they wait.
 const BLOCKING_LIMIT: usize = 8;
 
 /// What the runner needs to know.
 #[derive(Debug, Clone)]
 pub struct LocalSettings {
-    /// Directory of the spool directories; made if missing. On the file system of the blobs, so that nothing is copied.
+    /// Directory of the spool directories; made if missing. On the file system of the blobs, so
+    /// that nothing is copied.
     pub spool: PathBuf,
     /// Directory of the instances' private directories; made if missing.
     pub instances: PathBuf,
@@ -112,7 +115,8 @@ impl LocalRunner {
         Self::open_while(settings, blobs, news, || true)
     }
 
-    /// The same; it asks `may_start` right before it starts a wrapper, and starts none when that says no.
+    /// The same; it asks `may_start` right before it starts a wrapper, and starts none when that
+    /// says no.
     ///
     /// # Errors
     /// When the spool directory cannot be made.
@@ -140,31 +144,45 @@ impl LocalRunner {
             may_start: MayStart(Box::new(may_start)),
         };
         match left::take_in_orphans() {
-            Ok(()) => drop(inner.followed.tasks.spawn(until(inner.followed.detach.clone(), left::reap_orphans()))),
+            Ok(()) => drop(
+                inner
+                    .followed
+                    .tasks
+                    .spawn(until(inner.followed.detach.clone(), left::reap_orphans())),
+            ),
             // Then more is told as not known to be gone than would have to be.
-            Err(error) => tracing::warn!(%error, "failed to become the parent of orphans; what a killed wrapper leaves may go unseen"),
+            Err(error) => {
+                tracing::warn!(%error, "failed to become the parent of orphans; what a killed wrapper leaves may go unseen")
+            }
         }
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Starts a job, or takes up the one of this id that was started before. What comes of it is news. Once the job was
-    /// forgotten it is not known any more, and would be started again: an ended job's start must not be asked for.
+    /// Starts a job, or takes up the one of this id that was started before. What comes of it is
+    /// news. Once the job was forgotten it is not known any more, and would be started again:
+    /// an ended job's start must not be asked for.
     pub fn start(&self, spec: JobSpec) {
         let job = spec.job;
         self.follow(job, |inner, stops| async move { inner.run(spec, stops).await });
     }
 
-    /// Takes up the jobs that were decided and have not ended, after a restart; call it once, before any start. Jobs that run
-    /// or have ended are told as news. Returned are those that are known never to have been started: they can be started now.
+    /// Takes up the jobs that were decided and have not ended, after a restart; call it once,
+    /// before any start. Jobs that run or have ended are told as news. Returned are those that
+    /// are known never to have been started: they can be started now.
     pub async fn recover(&self, unfinished: &[JobId]) -> Vec<JobId> {
         let looks = {
             let (inner, jobs) = (self.inner.clone(), unfinished.to_owned());
-            tokio::task::spawn_blocking(move || jobs.into_iter().map(|job| (job, inner.directory(job).look())).collect::<Vec<_>>()).await
+            tokio::task::spawn_blocking(move || {
+                jobs.into_iter().map(|job| (job, inner.directory(job).look())).collect::<Vec<_>>()
+            })
+            .await
         };
         let mut never_started = Vec::new();
         for (job, look) in looks.expect("looking at a directory does not panic") {
             let found = match look {
-                Ok(SpoolContents::Nothing | SpoolContents::NeverStarted) if !self.inner.boot.is_new() => {
+                Ok(SpoolContents::Nothing | SpoolContents::NeverStarted)
+                    if !self.inner.boot.is_new() =>
+                {
                     never_started.push(job);
                     continue;
                 }
@@ -180,8 +198,9 @@ impl LocalRunner {
         never_started
     }
 
-    /// Stops a job: the first time TERM, which the wrapper passes on and backs with KILL after its grace; the second time
-    /// everything of it is killed at once. Its end is news. `false` when no such job runs.
+    /// Stops a job: the first time TERM, which the wrapper passes on and backs with KILL after its
+    /// grace; the second time everything of it is killed at once. Its end is news. `false` when
+    /// no such job runs.
     pub fn stop(&self, job: JobId) -> bool {
         self.inner.followed.stop(job)
     }
@@ -191,15 +210,17 @@ impl LocalRunner {
         self.inner.followed.has(job)
     }
 
-    /// Forgets jobs whose ends are stored: removes what is left of them here. One that is not known is forgotten already. One
-    /// whose wrapper lives, because the database does not know that it was started, keeps its directory until it is asked again.
+    /// Forgets jobs whose ends are stored: removes what is left of them here. One that is not known
+    /// is forgotten already. One whose wrapper lives, because the database does not know that
+    /// it was started, keeps its directory until it is asked again.
     pub async fn forget(&self, jobs: Vec<JobId>) {
         let inner = self.inner.clone();
         let removing = move || {
             for job in jobs {
                 let directory = inner.directory(job);
-                match directory.may_run().and_then(|may_run| if may_run { Ok(true) } else { inner.spares.take(&directory).map(|()| false) })
-                {
+                match directory.may_run().and_then(|may_run| {
+                    if may_run { Ok(true) } else { inner.spares.take(&directory).map(|()| false) }
+                }) {
                     Ok(false) => {}
                     Ok(true) => tracing::warn!(
                         %job,
@@ -218,21 +239,22 @@ impl LocalRunner {
         let _ = tokio::task::spawn_blocking(removing).await;
     }
 
-    /// Removes the private directory of an instance that is deleted for good. While a job runs here that nobody knows and that may
-    /// use it, that is put off until the job has ended.
+    /// Removes the private directory of an instance that is deleted for good. While a job runs here
+    /// that nobody knows and that may use it, that is put off until the job has ended.
     pub async fn forget_instance(&self, instance: Instance) {
         if self.inner.strays.put_off(&instance) {
             tracing::info!(
                 instance = instance.name,
-                "a job runs that the database does not know; what the deleted instance keeps stays until that has ended"
+                "a job runs that the database does not know; what the deleted instance keeps \
+                 stays until that has ended"
             );
             return;
         }
         self.inner.remove_instance(instance).await;
     }
 
-    /// Removes the private directories of all instances but these; none while a job runs here that is not among the known ones:
-    /// whose directory it uses nobody can say.
+    /// Removes the private directories of all instances but these; none while a job runs here that
+    /// is not among the known ones: whose directory it uses nobody can say.
     pub async fn retain_instances(&self, kept: HashSet<InstanceId>, known: &[JobId]) {
         for job in self.left_over(known).await {
             // One that cannot be looked at may run.
@@ -242,7 +264,8 @@ impl LocalRunner {
             }
         }
         let inner = self.inner.clone();
-        remove_instances(move || inner.instances.retain(&kept, |job| inner.has_directory(job))).await;
+        remove_instances(move || inner.instances.retain(&kept, |job| inner.has_directory(job)))
+            .await;
     }
 
     /// The jobs that have a spool directory and are not among `unfinished`.
@@ -272,18 +295,27 @@ impl LocalRunner {
         left
     }
 
-    /// At most `limit` bytes of a stream from `offset` on, as far as the job wrote it; `None` when nothing of the job is
-    /// here: it was never started, or its streams are in the blob store and it is forgotten. A stream longer than the
-    /// wrapper's cap is complete only up to there while the job runs.
+    /// At most `limit` bytes of a stream from `offset` on, as far as the job wrote it; `None` when
+    /// nothing of the job is here: it was never started, or its streams are in the blob store
+    /// and it is forgotten. A stream longer than the wrapper's cap is complete only up to there
+    /// while the job runs.
     ///
     /// # Errors
     /// When the disk fails.
-    pub async fn tail(&self, job: JobId, stream: Stream, offset: u64, limit: usize) -> io::Result<Option<Tail>> {
+    pub async fn tail(
+        &self,
+        job: JobId,
+        stream: Stream,
+        offset: u64,
+        limit: usize,
+    ) -> io::Result<Option<Tail>> {
         let directory = self.inner.directory(job);
         let running = self.inner.followed.has(job);
         let read = move || match std::fs::File::open(directory.stream(stream)) {
             Ok(file) => read_range(&file, offset, limit).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && directory.path().exists() => Ok(Some(Vec::new())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && directory.path().exists() => {
+                Ok(Some(Vec::new()))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         };
@@ -302,7 +334,11 @@ impl LocalRunner {
     }
 
     /// Runs `task` for a job that has none.
-    fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<LocalInner>, mpsc::Receiver<()>) -> F) {
+    fn follow<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        job: JobId,
+        task: impl FnOnce(Arc<LocalInner>, mpsc::Receiver<()>) -> F,
+    ) {
         let inner = self.inner.clone();
         let died = async move {
             inner.followed.over(job);
@@ -343,7 +379,8 @@ impl Runner for LocalRunner {
 
     fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
         Box::pin(async move {
-            // Their ends are stored, or nobody asked for them: a crash came before they were forgotten.
+            // Their ends are stored, or nobody asked for them: a crash came before they were
+            // forgotten.
             let left_over = self.left_over(&unfinished).await;
             Self::forget(self, self.follow_strays(left_over).await).await;
             Self::recover(self, &unfinished).await

@@ -1,5 +1,5 @@
-//! The runners by target: where a job runs stands in its row, and says which runner has it. Made by `daemon`, called by `perform` and
-//! the driver.
+//! The runners by target: where a job runs stands in its row, and says which runner has it. Made by
+//! `daemon`, called by `perform` and the driver.
 
 use std::collections::HashSet;
 use std::io;
@@ -59,7 +59,8 @@ impl Runners {
         self.who_may_have(placed).into_iter().any(|runner| runner.hears(placed.job))
     }
 
-    /// Takes up jobs after a restart; returned are those that never started. See [`Runner::recover`].
+    /// Takes up jobs after a restart; returned are those that never started. See
+    /// [`Runner::recover`].
     pub async fn recover(&self, unfinished: Vec<PlacedJob>) -> Vec<JobId> {
         let recorded: HashSet<JobId> = self.cluster.recorded().into_iter().collect();
         let is_there = |placed: &PlacedJob| match &placed.target {
@@ -88,7 +89,9 @@ impl Runners {
     /// See [`Runner::forget`].
     pub async fn forget(&self, jobs: &[PlacedJob]) {
         let of = |runner: &Arc<dyn Runner>| {
-            let is_its = |placed: &&PlacedJob| self.who_may_have(placed).into_iter().any(|other| Arc::ptr_eq(other, runner));
+            let is_its = |placed: &&PlacedJob| {
+                self.who_may_have(placed).into_iter().any(|other| Arc::ptr_eq(other, runner))
+            };
             jobs.iter().filter(is_its).map(|placed| placed.job).collect::<Vec<_>>()
         };
         for runner in self.all() {
@@ -106,7 +109,8 @@ impl Runners {
 
     /// See [`Runner::retain_instances`].
     pub async fn retain_instances(&self, kept: &HashSet<InstanceId>, known: &[JobId]) {
-        join_all(self.all().map(|runner| runner.retain_instances(kept.clone(), known.to_vec()))).await;
+        join_all(self.all().map(|runner| runner.retain_instances(kept.clone(), known.to_vec())))
+            .await;
     }
 
     /// What a job that runs has printed so far. See [`Runner::tail`].
@@ -185,24 +189,40 @@ mod tests {
     }
 
     fn placed(number: u8, target: Option<&str>) -> PlacedJob {
-        PlacedJob { job: JobId::from_bytes([number; 16]), target: target.map(|text| text.parse().unwrap()) }
+        PlacedJob {
+            job: JobId::from_bytes([number; 16]),
+            target: target.map(|text| text.parse().unwrap()),
+        }
     }
 
     /// What is asked of local and cluster, where the cluster has recorded these.
-    async fn check(recorded: &[u8], jobs: &[PlacedJob], local: &[(&'static str, u8)], cluster: &[(&'static str, u8)]) {
+    async fn check(
+        recorded: &[u8],
+        jobs: &[PlacedJob],
+        local: &[(&'static str, u8)],
+        cluster: &[(&'static str, u8)],
+    ) {
         let job = |number: &u8| JobId::from_bytes([*number; 16]);
         let here = Arc::new(Noting::default());
-        let there = Arc::new(Noting { recorded: recorded.iter().map(job).collect(), ..Noting::default() });
+        let there =
+            Arc::new(Noting { recorded: recorded.iter().map(job).collect(), ..Noting::default() });
         let runners = Runners::new(here.clone(), there.clone());
         let never_started = runners.recover(jobs.to_vec()).await;
         assert_eq!(never_started.len(), jobs.len(), "each is asked of once");
         for placed in jobs {
             assert!(!runners.stop(placed) && !runners.hears(placed));
-            let piece = OutputPiece { job: placed.job, stream: schema::spool::Stream::Stdout, offset: 0, limit: 1 };
+            let piece = OutputPiece {
+                job: placed.job,
+                stream: schema::spool::Stream::Stdout,
+                offset: 0,
+                limit: 1,
+            };
             assert_eq!(runners.tail(placed.target.clone(), piece).await.unwrap(), b"");
         }
         runners.forget(jobs).await;
-        let expected = |asked: &[(&'static str, u8)]| asked.iter().map(|(what, number)| (*what, job(number))).collect::<Vec<_>>();
+        let expected = |asked: &[(&'static str, u8)]| {
+            asked.iter().map(|(what, number)| (*what, job(number))).collect::<Vec<_>>()
+        };
         assert_eq!((here.taken(), there.taken()), (expected(local), expected(cluster)));
     }
 

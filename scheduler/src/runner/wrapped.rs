@@ -8,15 +8,21 @@ use super::JobSpec;
 
 /// The wrapper's arguments after `exec`, the command's included.
 ///
-/// A command that is `pvn-wrapper exec …` itself becomes the wrapper's run, with its own flags after ours, so that they win
-/// where a flag can be given once; only the job's timeout holds beside one of theirs.
+/// A command that is `pvn-wrapper exec …` itself becomes the wrapper's run, with its own flags
+/// after ours, so that they win where a flag can be given once; only the job's timeout holds beside
+/// one of theirs.
 pub(super) fn arguments(spec: &JobSpec, argv: &[String]) -> Vec<String> {
     let mut arguments = Vec::new();
     if let Some(timeout) = spec.timeout_ms.filter(|timeout| *timeout > 0) {
         arguments.push(format!("--job-timeout={timeout}ms"));
     }
     if !matches!(spec.success_exit_codes.as_slice(), [] | [0]) {
-        let codes: Vec<String> = spec.success_exit_codes.iter().filter(|code| (0..=255).contains(*code)).map(i32::to_string).collect();
+        let codes: Vec<String> = spec
+            .success_exit_codes
+            .iter()
+            .filter(|code| (0..=255).contains(*code))
+            .map(i32::to_string)
+            .collect();
         arguments.push(format!("--success-exit-codes={}", codes.join(",")));
     }
     if let Some(expect) = spec.command.expect {
@@ -30,7 +36,9 @@ pub(super) fn arguments(spec: &JobSpec, argv: &[String]) -> Vec<String> {
         arguments.push("--leave-running".to_owned());
     }
     match argv {
-        [program, exec, rest @ ..] if is_wrapper(program) && exec == "exec" => arguments.extend_from_slice(rest),
+        [program, exec, rest @ ..] if is_wrapper(program) && exec == "exec" => {
+            arguments.extend_from_slice(rest)
+        }
         _ => {
             arguments.push("--".to_owned());
             arguments.extend_from_slice(argv);

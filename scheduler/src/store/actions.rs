@@ -25,7 +25,8 @@ impl Store {
     /// What was pending when the last run stopped, oldest first.
     /// Those that cannot be read are told apart.
     pub async fn pending_actions(&self) -> Result<(Vec<PendingAction>, Vec<Unreadable>)> {
-        let rows = sqlx::query("SELECT * FROM pending_actions ORDER BY id").fetch_all(&self.read).await?;
+        let rows =
+            sqlx::query("SELECT * FROM pending_actions ORDER BY id").fetch_all(&self.read).await?;
         Unreadable::apart(&rows, read, |row, why| Unreadable {
             instance: word(row, "instance_id").ok(),
             job: None,
@@ -49,16 +50,18 @@ fn read(row: &Row) -> Result<PendingAction> {
 
 pub(super) async fn insert(connection: &mut Connection, actions: &[PendingAction]) -> Result<()> {
     for piece in pieces(actions) {
-        QueryBuilder::<Db>::new("INSERT INTO pending_actions (id, instance_id, action, created_at) ")
-            .push_values(piece, |mut row, action| {
-                row.push_bind(action.id)
-                    .push_bind(action.instance.to_string())
-                    .push_bind(to_json(&action.action))
-                    .push_bind(action.created_at.as_millis());
-            })
-            .build()
-            .execute(&mut *connection)
-            .await?;
+        QueryBuilder::<Db>::new(
+            "INSERT INTO pending_actions (id, instance_id, action, created_at) ",
+        )
+        .push_values(piece, |mut row, action| {
+            row.push_bind(action.id)
+                .push_bind(action.instance.to_string())
+                .push_bind(to_json(&action.action))
+                .push_bind(action.created_at.as_millis());
+        })
+        .build()
+        .execute(&mut *connection)
+        .await?;
     }
     Ok(())
 }

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use schema::api::{Application, ApplicationSummary, Page, ReleaseChannel, Runtime, RuntimeConnection};
-use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, RuntimeId, RuntimeName, ServiceId, ServiceName};
+use schema::api::{
+    Application, ApplicationSummary, Page, ReleaseChannel, Runtime, RuntimeConnection,
+};
+use schema::id::{
+    ApplicationId, ApplicationName, ChannelId, ChannelName, RuntimeId, RuntimeName, ServiceId,
+    ServiceName,
+};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::QueryBuilder;
@@ -160,14 +165,22 @@ fn service_columns(row: &Row) -> Result<ServiceRow> {
     })
 }
 
-/// The automatic label that is put in where a row is shown: the row of something new is made before it has an id to name.
+/// The automatic label that is put in where a row is shown: the row of something new is made before
+/// it has an id to name.
 const ID_LABEL: &str = "@id";
 
-const RUNTIME: &str = "SELECT r.*, (SELECT COUNT(*) FROM instances AS i WHERE i.runtime = r.name) AS instances FROM runtimes AS r";
+const RUNTIME: &str = "SELECT r.*, (SELECT COUNT(*) FROM instances AS i WHERE i.runtime = r.name) \
+                       AS instances FROM runtimes AS r";
 
 fn shown_runtime(row: &Row) -> Result<Runtime> {
     let instances = count(row, "instances")?;
-    let RuntimeRow { id, name, kind, summary: RuntimeSummary { mut labels, proxy_runtime, max_concurrency }, .. } = read_runtime(row)?;
+    let RuntimeRow {
+        id,
+        name,
+        kind,
+        summary: RuntimeSummary { mut labels, proxy_runtime, max_concurrency },
+        ..
+    } = read_runtime(row)?;
     labels.insert(ID_LABEL.to_owned(), id.to_string());
     Ok(Runtime { id, name, kind, labels, proxy_runtime, max_concurrency, instances })
 }
@@ -175,61 +188,92 @@ fn shown_runtime(row: &Row) -> Result<Runtime> {
 impl Store {
     /// Whether there is a runtime of this name, whatever else its row says.
     pub async fn has_runtime(&self, name: &str) -> Result<bool> {
-        let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runtimes WHERE name = $1").bind(name).fetch_one(&self.read).await?;
+        let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runtimes WHERE name = $1")
+            .bind(name)
+            .fetch_one(&self.read)
+            .await?;
         Ok(found > 0)
     }
 
     /// The runtime of this name or id.
     pub async fn find_runtime(&self, name_or_id: &str) -> Result<Option<RuntimeRow>> {
-        let row = sqlx::query("SELECT * FROM runtimes WHERE name = $1 OR id = $1").bind(name_or_id).fetch_optional(&self.read).await?;
+        let row = sqlx::query("SELECT * FROM runtimes WHERE name = $1 OR id = $1")
+            .bind(name_or_id)
+            .fetch_optional(&self.read)
+            .await?;
         row.as_ref().map(read_runtime).transpose()
     }
 
     /// The application of this name or id.
     pub async fn find_application(&self, name_or_id: &str) -> Result<Option<ApplicationRow>> {
-        let row = sqlx::query("SELECT * FROM applications WHERE name = $1 OR id = $1").bind(name_or_id).fetch_optional(&self.read).await?;
+        let row = sqlx::query("SELECT * FROM applications WHERE name = $1 OR id = $1")
+            .bind(name_or_id)
+            .fetch_optional(&self.read)
+            .await?;
         row.as_ref().map(read_application).transpose()
     }
 
     /// The channel of this name or id in an application, unless it was deleted.
-    pub async fn find_channel(&self, application: ApplicationId, name_or_id: &str) -> Result<Option<ChannelRow>> {
-        let row = sqlx::query("SELECT * FROM channels WHERE application_id = $1 AND (name = $2 OR id = $2) AND deleted_at IS NULL")
-            .bind(application.to_string())
-            .bind(name_or_id)
-            .fetch_optional(&self.read)
-            .await?;
+    pub async fn find_channel(
+        &self,
+        application: ApplicationId,
+        name_or_id: &str,
+    ) -> Result<Option<ChannelRow>> {
+        let row = sqlx::query(
+            "SELECT * FROM channels WHERE application_id = $1 AND (name = $2 OR id = $2) AND \
+             deleted_at IS NULL",
+        )
+        .bind(application.to_string())
+        .bind(name_or_id)
+        .fetch_optional(&self.read)
+        .await?;
         row.as_ref().map(read_channel).transpose()
     }
 
     /// Every channel that an application has or had, in the order of its config.
     pub async fn channels(&self, application: ApplicationId) -> Result<Vec<ChannelRow>> {
-        let rows = sqlx::query("SELECT * FROM channels WHERE application_id = $1 ORDER BY position, name")
-            .bind(application.to_string())
-            .fetch_all(&self.read)
-            .await?;
+        let rows =
+            sqlx::query("SELECT * FROM channels WHERE application_id = $1 ORDER BY position, name")
+                .bind(application.to_string())
+                .fetch_all(&self.read)
+                .await?;
         rows.iter().map(read_channel).collect()
     }
 
     /// Every service that an application has or had.
-    pub async fn service_rows(&self, application: ApplicationId) -> Result<BTreeMap<ServiceName, ServiceRow>> {
-        let rows =
-            sqlx::query("SELECT * FROM services WHERE application_id = $1").bind(application.to_string()).fetch_all(&self.read).await?;
-        rows.iter().map(|row| read_service(row).map(|service| (service.name.clone(), service))).collect()
+    pub async fn service_rows(
+        &self,
+        application: ApplicationId,
+    ) -> Result<BTreeMap<ServiceName, ServiceRow>> {
+        let rows = sqlx::query("SELECT * FROM services WHERE application_id = $1")
+            .bind(application.to_string())
+            .fetch_all(&self.read)
+            .await?;
+        rows.iter()
+            .map(|row| read_service(row).map(|service| (service.name.clone(), service)))
+            .collect()
     }
 
     /// The service of this name or id in an application.
-    pub async fn find_service(&self, application: ApplicationId, name_or_id: &str) -> Result<Option<ServiceRow>> {
-        let row = sqlx::query("SELECT * FROM services WHERE application_id = $1 AND (name = $2 OR id = $2)")
-            .bind(application.to_string())
-            .bind(name_or_id)
-            .fetch_optional(&self.read)
-            .await?;
+    pub async fn find_service(
+        &self,
+        application: ApplicationId,
+        name_or_id: &str,
+    ) -> Result<Option<ServiceRow>> {
+        let row = sqlx::query(
+            "SELECT * FROM services WHERE application_id = $1 AND (name = $2 OR id = $2)",
+        )
+        .bind(application.to_string())
+        .bind(name_or_id)
+        .fetch_optional(&self.read)
+        .await?;
         row.as_ref().map(read_service).transpose()
     }
 
     /// Runtimes by name.
     pub async fn runtimes(&self, page: &PageRequest) -> Result<Page<Runtime>> {
-        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runtimes").fetch_one(&self.read).await?;
+        let total: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM runtimes").fetch_one(&self.read).await?;
         let mut query = QueryBuilder::<Db>::new(RUNTIME);
         query.push(" WHERE r.name > ").push_bind(page.cursor.clone().unwrap_or_default());
         query.push(" ORDER BY r.name LIMIT ").push_bind(page.rows());
@@ -247,9 +291,11 @@ impl Store {
 
     /// Applications by name.
     pub async fn applications(&self, page: &PageRequest) -> Result<Page<ApplicationSummary>> {
-        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM applications").fetch_one(&self.read).await?;
+        let total: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM applications").fetch_one(&self.read).await?;
         let rows = sqlx::query(
-            "SELECT a.*, (SELECT COUNT(*) FROM services AS s WHERE s.application_id = a.id) AS services FROM applications AS a
+            "SELECT a.*, (SELECT COUNT(*) FROM services AS s WHERE s.application_id = a.id) AS \
+             services FROM applications AS a
              WHERE a.name > $1 ORDER BY a.name LIMIT $2",
         )
         .bind(page.cursor.as_deref().unwrap_or(""))
@@ -258,8 +304,10 @@ impl Store {
         .await?;
         let mut channels: BTreeMap<String, Vec<ChannelName>> = BTreeMap::new();
         if !rows.is_empty() {
-            let mut query =
-                QueryBuilder::<Db>::new("SELECT application_id, name FROM channels WHERE deleted_at IS NULL AND application_id IN (");
+            let mut query = QueryBuilder::<Db>::new(
+                "SELECT application_id, name FROM channels WHERE deleted_at IS NULL AND \
+                 application_id IN (",
+            );
             let mut list = query.separated(", ");
             for row in &rows {
                 list.push_bind(get::<String>(row, "id").unwrap_or_default());
@@ -287,42 +335,64 @@ impl Store {
             .await?
             .into_iter()
             .filter(|channel| channel.deleted_at.is_none())
-            .map(|ChannelRow { id, name, summary: ChannelSummary { group, runtimes, preconditions, mut labels }, .. }| {
-                labels.insert(ID_LABEL.to_owned(), id.to_string());
-                ReleaseChannel { id, name, group, runtimes, preconditions, labels }
-            })
+            .map(
+                |ChannelRow {
+                     id,
+                     name,
+                     summary: ChannelSummary { group, runtimes, preconditions, mut labels },
+                     ..
+                 }| {
+                    labels.insert(ID_LABEL.to_owned(), id.to_string());
+                    ReleaseChannel { id, name, group, runtimes, preconditions, labels }
+                },
+            )
             .collect();
-        let services = sqlx::query("SELECT name FROM services WHERE application_id = $1 ORDER BY name")
-            .bind(application.id.to_string())
-            .fetch_all(&self.read)
-            .await?;
+        let services =
+            sqlx::query("SELECT name FROM services WHERE application_id = $1 ORDER BY name")
+                .bind(application.id.to_string())
+                .fetch_all(&self.read)
+                .await?;
         let services = services.iter().map(|row| word(row, "name")).collect::<Result<_>>()?;
-        Ok(Some(Application { id: application.id, name: application.name, release_channels, services }))
+        Ok(Some(Application {
+            id: application.id,
+            name: application.name,
+            release_channels,
+            services,
+        }))
     }
 }
 
-pub(super) async fn put_runtimes(connection: &mut Connection, runtimes: &[&RuntimeRow]) -> Result<()> {
+pub(super) async fn put_runtimes(
+    connection: &mut Connection,
+    runtimes: &[&RuntimeRow],
+) -> Result<()> {
     for piece in pieces(runtimes) {
-        QueryBuilder::<Db>::new("INSERT INTO runtimes (id, name, kind, summary, config_version, created_at) ")
-            .push_values(piece, |mut row, runtime| {
-                row.push_bind(runtime.id.to_string())
-                    .push_bind(runtime.name.to_string())
-                    .push_bind(runtime.kind.clone())
-                    .push_bind(to_json(&runtime.summary))
-                    .push_bind(runtime.config_version.cast_signed())
-                    .push_bind(runtime.created_at.as_millis());
-            })
-            .push(
-                " ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, summary = excluded.summary, config_version = excluded.config_version",
-            )
-            .build()
-            .execute(&mut *connection)
-            .await?;
+        QueryBuilder::<Db>::new(
+            "INSERT INTO runtimes (id, name, kind, summary, config_version, created_at) ",
+        )
+        .push_values(piece, |mut row, runtime| {
+            row.push_bind(runtime.id.to_string())
+                .push_bind(runtime.name.to_string())
+                .push_bind(runtime.kind.clone())
+                .push_bind(to_json(&runtime.summary))
+                .push_bind(runtime.config_version.cast_signed())
+                .push_bind(runtime.created_at.as_millis());
+        })
+        .push(
+            " ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, summary = excluded.summary, \
+             config_version = excluded.config_version",
+        )
+        .build()
+        .execute(&mut *connection)
+        .await?;
     }
     Ok(())
 }
 
-pub(super) async fn put_applications(connection: &mut Connection, applications: &[&ApplicationRow]) -> Result<()> {
+pub(super) async fn put_applications(
+    connection: &mut Connection,
+    applications: &[&ApplicationRow],
+) -> Result<()> {
     for piece in pieces(applications) {
         QueryBuilder::<Db>::new("INSERT INTO applications (id, name, config_version, created_at) ")
             .push_values(piece, |mut row, application| {
@@ -339,40 +409,57 @@ pub(super) async fn put_applications(connection: &mut Connection, applications: 
     Ok(())
 }
 
-pub(super) async fn put_channels(connection: &mut Connection, channels: &[&ChannelRow]) -> Result<()> {
+pub(super) async fn put_channels(
+    connection: &mut Connection,
+    channels: &[&ChannelRow],
+) -> Result<()> {
     for piece in pieces(channels) {
-        QueryBuilder::<Db>::new("INSERT INTO channels (id, application_id, name, position, summary, deleted_at) ")
-            .push_values(piece, |mut row, channel| {
-                row.push_bind(channel.id.to_string())
-                    .push_bind(channel.application.to_string())
-                    .push_bind(channel.name.to_string())
-                    .push_bind(i64::from(channel.position))
-                    .push_bind(to_json(&channel.summary))
-                    .push_bind(channel.deleted_at.map(Timestamp::as_millis));
-            })
-            .push(" ON CONFLICT (id) DO UPDATE SET position = excluded.position, summary = excluded.summary, deleted_at = excluded.deleted_at")
-            .build()
-            .execute(&mut *connection)
-            .await?;
+        QueryBuilder::<Db>::new(
+            "INSERT INTO channels (id, application_id, name, position, summary, deleted_at) ",
+        )
+        .push_values(piece, |mut row, channel| {
+            row.push_bind(channel.id.to_string())
+                .push_bind(channel.application.to_string())
+                .push_bind(channel.name.to_string())
+                .push_bind(i64::from(channel.position))
+                .push_bind(to_json(&channel.summary))
+                .push_bind(channel.deleted_at.map(Timestamp::as_millis));
+        })
+        .push(
+            " ON CONFLICT (id) DO UPDATE SET position = excluded.position, summary = \
+             excluded.summary, deleted_at = excluded.deleted_at",
+        )
+        .build()
+        .execute(&mut *connection)
+        .await?;
     }
     Ok(())
 }
 
-pub(super) async fn put_services(connection: &mut Connection, services: &[&ServiceRow]) -> Result<()> {
+pub(super) async fn put_services(
+    connection: &mut Connection,
+    services: &[&ServiceRow],
+) -> Result<()> {
     for piece in pieces(services) {
-        QueryBuilder::<Db>::new("INSERT INTO services (id, application_id, name, config_version, release_count, created_at) ")
-            .push_values(piece, |mut row, service| {
-                row.push_bind(service.id.to_string())
-                    .push_bind(service.application.to_string())
-                    .push_bind(service.name.to_string())
-                    .push_bind(service.config_version.cast_signed())
-                    .push_bind(service.release_count.cast_signed())
-                    .push_bind(service.created_at.as_millis());
-            })
-            .push(" ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version, release_count = excluded.release_count")
-            .build()
-            .execute(&mut *connection)
-            .await?;
+        QueryBuilder::<Db>::new(
+            "INSERT INTO services (id, application_id, name, config_version, release_count, \
+             created_at) ",
+        )
+        .push_values(piece, |mut row, service| {
+            row.push_bind(service.id.to_string())
+                .push_bind(service.application.to_string())
+                .push_bind(service.name.to_string())
+                .push_bind(service.config_version.cast_signed())
+                .push_bind(service.release_count.cast_signed())
+                .push_bind(service.created_at.as_millis());
+        })
+        .push(
+            " ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version, \
+             release_count = excluded.release_count",
+        )
+        .build()
+        .execute(&mut *connection)
+        .await?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! The changes of a commit, brought into as few statements as their tables: each statement is two turns between threads,
-//! which costs more than the row that it writes. Called by `commit`.
+//! The changes of a commit, brought into as few statements as their tables: each statement is two
+//! turns between threads, which costs more than the row that it writes. Called by `commit`.
 //!
-//! What always holds: a table is written after those that its rows name, so the order of kinds is fixed; of two changes of
-//! one row the later one counts, as if they had been written one after the other.
+//! What always holds: a table is written after those that its rows name, so the order of kinds is
+//! fixed; of two changes of one row the later one counts, as if they had been written one after the
+//! other.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,8 +12,9 @@ use schema::id::{BlobId, ChannelId, ReleaseId};
 
 use super::releases::StatusChange;
 use super::{
-    ApplicationRow, Change, ChannelRow, Connection, ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow, Store, StoredDocument,
-    applications, documents, jobs, meta, releases, secrets, tokens,
+    ApplicationRow, Change, ChannelRow, Connection, ReleaseChannelRow, ReleaseRow, Result,
+    RuntimeRow, ServiceRow, Store, StoredDocument, applications, documents, jobs, meta, releases,
+    secrets, tokens,
 };
 use crate::compile::Commands;
 
@@ -45,7 +47,8 @@ impl<K, V> Default for Latest<K, V> {
 }
 
 impl<K: Eq + Hash, V> Latest<K, V> {
-    /// Puts a value in, in the place of an earlier one; `merge` makes one of both, the earlier one first.
+    /// Puts a value in, in the place of an earlier one; `merge` makes one of both, the earlier one
+    /// first.
     fn put(&mut self, key: K, value: V, merge: impl FnOnce(&V, V) -> V) {
         match self.places.get(&key) {
             Some(at) => self.values[*at] = merge(&self.values[*at], value),
@@ -68,19 +71,26 @@ impl<'a> Rows<'a> {
             match change {
                 Change::Document(document) => rows.documents.push(document),
                 Change::Runtime(runtime) => rows.runtimes.replace(runtime.name.as_str(), runtime),
-                Change::Application(application) => rows.applications.replace(application.name.as_str(), application),
+                Change::Application(application) => {
+                    rows.applications.replace(application.name.as_str(), application)
+                }
                 Change::Channel(channel) => rows.channels.replace(channel.id, channel),
                 Change::Service(service) => rows.services.replace(service.id, service),
                 Change::Release(release) => rows.releases.push(release),
                 Change::Compiled(digest, commands) => rows.compiled.replace(*digest, commands),
                 Change::ReleaseChannel(row) => {
                     // A row that is there keeps its status.
-                    let keep = |earlier: &ReleaseChannelRow, later: ReleaseChannelRow| ReleaseChannelRow {
-                        status: earlier.status,
-                        converged_at: earlier.converged_at,
-                        ..later
-                    };
-                    rows.release_channels.put((row.release, row.channel), row.as_ref().clone(), keep);
+                    let keep =
+                        |earlier: &ReleaseChannelRow, later: ReleaseChannelRow| ReleaseChannelRow {
+                            status: earlier.status,
+                            converged_at: earlier.converged_at,
+                            ..later
+                        };
+                    rows.release_channels.put(
+                        (row.release, row.channel),
+                        row.as_ref().clone(),
+                        keep,
+                    );
                 }
                 Change::ReleaseStatus { release, channel, status, at } => {
                     let change = StatusChange::new(*release, *channel, *status, *at);
@@ -95,14 +105,23 @@ impl<'a> Rows<'a> {
 
 impl Store {
     /// Writes changes.
-    pub(super) async fn write_changes(&self, to: &mut Connection, changes: &[Change]) -> Result<()> {
+    pub(super) async fn write_changes(
+        &self,
+        to: &mut Connection,
+        changes: &[Change],
+    ) -> Result<()> {
         let rows = Rows::of(changes);
         applications::put_runtimes(to, &rows.runtimes.values).await?;
         applications::put_applications(to, &rows.applications.values).await?;
         applications::put_channels(to, &rows.channels.values).await?;
         applications::put_services(to, &rows.services.values).await?;
         documents::insert(to, &rows.documents, |document| self.sealed_document(document)).await?;
-        let compiled: Vec<_> = rows.compiled.places.iter().map(|(digest, at)| (*digest, rows.compiled.values[*at])).collect();
+        let compiled: Vec<_> = rows
+            .compiled
+            .places
+            .iter()
+            .map(|(digest, at)| (*digest, rows.compiled.values[*at]))
+            .collect();
         releases::put_compiled(to, &compiled).await?;
         releases::insert(to, &rows.releases).await?;
         releases::put_channels(to, &rows.release_channels.values).await?;
@@ -117,13 +136,23 @@ impl Store {
     async fn write_other(&self, to: &mut Connection, change: &Change) -> Result<()> {
         match change {
             Change::Secret { key, version, value, at, by } => {
-                secrets::insert(to, key, *version, &self.sealed_secret(key, *version, value), *at, by).await
+                secrets::insert(
+                    to,
+                    key,
+                    *version,
+                    &self.sealed_secret(key, *version, value),
+                    *at,
+                    by,
+                )
+                .await
             }
             Change::SecretDeleted(key) => secrets::delete(to, key).await,
             Change::Token(token) => tokens::insert(to, token).await,
             Change::TokenRevoked { name, at } => tokens::revoke(to, name, *at).await,
             Change::Meta(key, value) => meta::set(to, key, value).await,
-            Change::ReleaseRefused { release, channel, refused } => releases::set_refused(to, *release, *channel, *refused).await,
+            Change::ReleaseRefused { release, channel, refused } => {
+                releases::set_refused(to, *release, *channel, *refused).await
+            }
             Change::JobGivenUp { job, at, why } => jobs::give_up(to, *job, *at, why).await,
             // Gathered by kind above.
             Change::Document(_)

@@ -8,8 +8,9 @@ use schema::time::Timestamp;
 use sqlx::Connection as _;
 
 use super::{
-    ApplicationRow, ChannelRow, Connection, Counters, InstanceRow, JobRow, PendingAction, ReleaseChannelRow, ReleaseRow, Result,
-    RuntimeRow, ServiceRow, Store, StoredDocument, TokenRow, actions, events, instances, jobs,
+    ApplicationRow, ChannelRow, Connection, Counters, InstanceRow, JobRow, PendingAction,
+    ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow, Store, StoredDocument, TokenRow,
+    actions, events, instances, jobs,
 };
 use crate::compile::Commands;
 
@@ -109,11 +110,23 @@ pub enum Change {
 impl Commit {
     /// Rows that it writes or removes, at most.
     pub fn rows(&self) -> usize {
-        self.changes.len() + self.instances.len() + self.jobs.len() + self.actions.len() + self.performed.len() + self.events.len()
+        self.changes.len()
+            + self.instances.len()
+            + self.jobs.len()
+            + self.actions.len()
+            + self.performed.len()
+            + self.events.len()
     }
 
     /// Adds what nobody asked for to the log, as its next entry after those that are stored.
-    pub fn tell(&mut self, stored: &Counters, at: Timestamp, kind: LogKind, message: String, data: serde_json::Value) {
+    pub fn tell(
+        &mut self,
+        stored: &Counters,
+        at: Timestamp,
+        kind: LogKind,
+        message: String,
+        data: serde_json::Value,
+    ) {
         self.events.push(LogEntry {
             seq: stored.event.unsigned_abs() + 1 + self.events.len() as u64,
             at,
@@ -138,16 +151,17 @@ impl Store {
     /// Writes all of it durably, or nothing.
     ///
     /// # Errors
-    /// [`super::StoreError::Unavailable`] when nothing can be written at present, [`super::StoreError::Conflict`] when a
-    /// revision is not the one that the change was made from, or a name is taken; [`super::StoreError::Lost`] when another
-    /// daemon has the database by now.
+    /// [`super::StoreError::Unavailable`] when nothing can be written at present,
+    /// [`super::StoreError::Conflict`] when a revision is not the one that the change was made
+    /// from, or a name is taken; [`super::StoreError::Lost`] when another daemon has the
+    /// database by now.
     pub async fn commit(&self, commit: &Commit) -> Result<()> {
         self.check_room()?;
         let mut writer = self.write.acquire().await?;
         let written = self.write(&mut writer, commit).await;
         if written.is_err() {
-            // SQLite itself ends the transaction when the disk is full, which the connection does not learn: a new one
-            // starts from what is really stored.
+            // SQLite itself ends the transaction when the disk is full, which the connection does
+            // not learn: a new one starts from what is really stored.
             writer.close_on_drop();
         }
         written

@@ -1,5 +1,6 @@
-//! Whether the file of a database is what SQLite wrote there: a disk or a copy can change it. Called for files that nobody else
-//! uses, by [`super::snapshot`] for the copy that it made and by `restore`: it reads all of it.
+//! Whether the file of a database is what SQLite wrote there: a disk or a copy can change it.
+//! Called for files that nobody else uses, by [`super::snapshot`] for the copy that it made and by
+//! `restore`: it reads all of it.
 
 use std::path::Path;
 
@@ -8,14 +9,15 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{Connection, Result, StoreError, unavailable};
 
-/// The check, which ends with the third thing that it finds: what is to be done is the same after the first.
+/// The check, which ends with the third thing that it finds: what is to be done is the same after
+/// the first.
 const CHECK: &str = "PRAGMA integrity_check(3)";
 
 /// Longest text of what it finds, characters: one finding may name many pages.
 const FOUND_LIMIT: usize = 400;
 
-/// Reads the whole database, which nobody else may be using, and sees whether it hangs together. What only reads otherwise than
-/// before, as a text with another letter, nobody can see in it.
+/// Reads the whole database, which nobody else may be using, and sees whether it hangs together.
+/// What only reads otherwise than before, as a text with another letter, nobody can see in it.
 ///
 /// # Errors
 /// [`StoreError::Damaged`]; [`StoreError::Unavailable`] when it cannot be read at all.
@@ -24,7 +26,8 @@ pub async fn check_undamaged(path: &Path) -> Result<()> {
     // Immutable: neither log nor lock is made beside it.
     let options = SqliteConnectOptions::new().filename(path).read_only(true).immutable(true);
     let mut connection = Connection::connect_with(&options).await.map_err(told)?;
-    let found: Vec<String> = sqlx::query_scalar(CHECK).fetch_all(&mut connection).await.map_err(told)?;
+    let found: Vec<String> =
+        sqlx::query_scalar(CHECK).fetch_all(&mut connection).await.map_err(told)?;
     connection.close().await.map_err(told)?;
     if found == ["ok"] {
         return Ok(());
@@ -35,10 +38,13 @@ pub async fn check_undamaged(path: &Path) -> Result<()> {
 
 /// The damage that an error of SQLite tells, if it tells of one.
 pub(super) fn of(path: &Path, error: &sqlx::Error) -> Option<StoreError> {
-    /// Source: sqlite.org/rescode.html: `SQLITE_CORRUPT` and `SQLITE_NOTADB`, in the lowest byte of all their kinds.
+    /// Source: sqlite.org/rescode.html: `SQLITE_CORRUPT` and `SQLITE_NOTADB`, in the lowest byte of
+    /// all their kinds.
     const DAMAGED: [u32; 2] = [11, 26];
     let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
-    DAMAGED.contains(&(code & 0xff)).then(|| StoreError::Damaged { path: path.to_owned(), found: error.to_string() })
+    DAMAGED
+        .contains(&(code & 0xff))
+        .then(|| StoreError::Damaged { path: path.to_owned(), found: error.to_string() })
 }
 
 #[cfg(test)]

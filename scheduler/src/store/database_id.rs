@@ -1,5 +1,6 @@
-//! What tells one database from every other: a random number in it, that stays whatever becomes of its file. A copy of the file
-//! is the same database, of another time; one that was restored from a backup is another one.
+//! What tells one database from every other: a random number in it, that stays whatever becomes of
+//! its file. A copy of the file is the same database, of another time; one that was restored from a
+//! backup is another one.
 
 use std::path::Path;
 
@@ -7,7 +8,9 @@ use sqlx::Connection as _;
 
 use super::look::look_into;
 use super::row::{get, named};
-use super::{Connection, LeaseHolder, Result, Store, StoreError, lease, meta, one_path, unavailable};
+use super::{
+    Connection, LeaseHolder, Result, Store, StoreError, lease, meta, one_path, unavailable,
+};
 
 /// The number.
 pub(super) const DATABASE_ID: &str = "database_id";
@@ -18,13 +21,15 @@ pub(super) const DATABASE_PATH: &str = "database_path";
 /// What a database tells of itself.
 #[derive(Debug, Default)]
 pub struct DatabaseFacts {
-    /// The number; `None` when there is no database, or it has none because only an older pvn has used it so far.
+    /// The number; `None` when there is no database, or it has none because only an older pvn has
+    /// used it so far.
     pub id: Option<String>,
     /// Who had it last.
     pub owner: Option<LeaseHolder>,
 }
 
-/// What the database in this file tells, which is not changed by that but for what [`look_into`] puts right.
+/// What the database in this file tells, which is not changed by that but for what [`look_into`]
+/// puts right.
 ///
 /// # Errors
 /// When the file is there and cannot be read, or is in use by another path.
@@ -35,10 +40,12 @@ pub async fn peek(database: &Path) -> Result<DatabaseFacts> {
     one_path::hold(database)?;
     let unavailable = unavailable(database);
     let mut connection = look_into(database).await?;
-    let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'")
-        .fetch_one(&mut connection)
-        .await
-        .map_err(unavailable)?;
+    let tables: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'",
+    )
+    .fetch_one(&mut connection)
+    .await
+    .map_err(unavailable)?;
     let id = if tables == 0 { Ok(None) } else { read(&mut connection).await };
     let owner = lease::last(&mut connection).await;
     connection.close().await.map_err(unavailable)?;
@@ -46,9 +53,12 @@ pub async fn peek(database: &Path) -> Result<DatabaseFacts> {
 }
 
 async fn read(connection: &mut Connection) -> Result<Option<String>> {
-    let row = sqlx::query("SELECT key, value FROM meta WHERE key = $1").bind(DATABASE_ID).fetch_optional(connection).await?;
-    let mend = "; `sqlite3 FILE \"DELETE FROM meta WHERE key = 'database_id'\"` gives it a new one, after which the file `database` \
-                in its data directory has to be removed";
+    let row = sqlx::query("SELECT key, value FROM meta WHERE key = $1")
+        .bind(DATABASE_ID)
+        .fetch_optional(connection)
+        .await?;
+    let mend = "; `sqlite3 FILE \"DELETE FROM meta WHERE key = 'database_id'\"` gives it a new \
+                one, after which the file `database` in its data directory has to be removed";
     match row.map(|row| named("meta", &["key"], &row, get(&row, "value"))).transpose() {
         Err(StoreError::Corrupt(why)) => Err(StoreError::Corrupt(format!("{why}{mend}"))),
         other => other,
@@ -69,7 +79,8 @@ impl Store {
         Ok(new.to_owned())
     }
 
-    /// Notes that the database lies here. Returns where it lay before, if that is noted and was another place.
+    /// Notes that the database lies here. Returns where it lay before, if that is noted and was
+    /// another place.
     ///
     /// # Errors
     /// When the database cannot be used.

@@ -1,4 +1,5 @@
-//! Every version of every config document as it was given. Sealed, because a document may hold raw secrets.
+//! Every version of every config document as it was given. Sealed, because a document may hold raw
+//! secrets.
 
 use config::DocumentSource;
 use schema::time::Timestamp;
@@ -21,7 +22,9 @@ pub enum DocumentKind {
 impl DocumentKind {
     /// The kind of this word.
     pub fn of(word: &str) -> Option<Self> {
-        [Self::Runtime, Self::Application, Self::Service].into_iter().find(|kind| kind.as_str() == word)
+        [Self::Runtime, Self::Application, Self::Service]
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
     }
 
     /// The word, as the document's top-level key has it.
@@ -67,17 +70,28 @@ pub(super) fn purpose(key: &StoredDocumentKey, version: u64) -> String {
 }
 
 /// The newest version of each document is the one in force.
-const IN_FORCE: &str = "SELECT * FROM documents AS d WHERE kind = $1 AND application = $2 AND ($3 = '' OR name = $3)
-    AND version = (SELECT MAX(version) FROM documents AS n WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name)
+const IN_FORCE: &str = "SELECT * FROM documents AS d WHERE kind = $1 AND application = $2 AND ($3 \
+                        = '' OR name = $3)
+    AND version = (SELECT MAX(version) FROM documents AS n WHERE n.kind = d.kind AND n.application \
+                        = d.application AND n.name = d.name)
     ORDER BY name";
 
 impl Store {
     fn read_document(&self, kind: DocumentKind, row: &Row) -> Result<StoredDocument> {
-        named("documents", &["kind", "application", "name", "version"], row, self.document_columns(kind, row))
+        named(
+            "documents",
+            &["kind", "application", "name", "version"],
+            row,
+            self.document_columns(kind, row),
+        )
     }
 
     fn document_columns(&self, kind: DocumentKind, row: &Row) -> Result<StoredDocument> {
-        let key = StoredDocumentKey { kind, application: get(row, "application")?, name: get(row, "name")? };
+        let key = StoredDocumentKey {
+            kind,
+            application: get(row, "application")?,
+            name: get(row, "name")?,
+        };
         let version = count(row, "version")?;
         let source = self.unseal(&purpose(&key, version), get(row, "source")?)?;
         Ok(StoredDocument {
@@ -92,39 +106,66 @@ impl Store {
 
     /// The document in force under this name.
     pub async fn document(&self, key: &StoredDocumentKey) -> Result<Option<StoredDocument>> {
-        let row = sqlx::query(IN_FORCE).bind(key.kind.as_str()).bind(&key.application).bind(&key.name).fetch_optional(&self.read).await?;
-        row.map(|row| self.read_document(key.kind, &row)).transpose()
-    }
-
-    /// A certain version of a document.
-    pub async fn document_version(&self, key: &StoredDocumentKey, version: u64) -> Result<Option<StoredDocument>> {
-        let row = sqlx::query("SELECT * FROM documents WHERE kind = $1 AND application = $2 AND name = $3 AND version = $4")
+        let row = sqlx::query(IN_FORCE)
             .bind(key.kind.as_str())
             .bind(&key.application)
             .bind(&key.name)
-            .bind(version.cast_signed())
             .fetch_optional(&self.read)
             .await?;
         row.map(|row| self.read_document(key.kind, &row)).transpose()
     }
 
-    /// The documents of a kind in force; of services, those of one application. With `names` only those with these names.
-    pub async fn documents(&self, kind: DocumentKind, application: &str, names: Option<&[&str]>) -> Result<Vec<StoredDocument>> {
+    /// A certain version of a document.
+    pub async fn document_version(
+        &self,
+        key: &StoredDocumentKey,
+        version: u64,
+    ) -> Result<Option<StoredDocument>> {
+        let row = sqlx::query(
+            "SELECT * FROM documents WHERE kind = $1 AND application = $2 AND name = $3 AND \
+             version = $4",
+        )
+        .bind(key.kind.as_str())
+        .bind(&key.application)
+        .bind(&key.name)
+        .bind(version.cast_signed())
+        .fetch_optional(&self.read)
+        .await?;
+        row.map(|row| self.read_document(key.kind, &row)).transpose()
+    }
+
+    /// The documents of a kind in force; of services, those of one application. With `names` only
+    /// those with these names.
+    pub async fn documents(
+        &self,
+        kind: DocumentKind,
+        application: &str,
+        names: Option<&[&str]>,
+    ) -> Result<Vec<StoredDocument>> {
         let Some(names) = names else {
-            let rows = sqlx::query(IN_FORCE).bind(kind.as_str()).bind(application).bind("").fetch_all(&self.read).await?;
+            let rows = sqlx::query(IN_FORCE)
+                .bind(kind.as_str())
+                .bind(application)
+                .bind("")
+                .fetch_all(&self.read)
+                .await?;
             return rows.iter().map(|row| self.read_document(kind, row)).collect();
         };
         let mut documents = Vec::with_capacity(names.len());
         for piece in pieces(names) {
             let mut query = QueryBuilder::<Db>::new("SELECT * FROM documents AS d WHERE kind = ");
-            query.push_bind(kind.as_str()).push(" AND application = ").push_bind(application.to_owned()).push(" AND name IN (");
+            query
+                .push_bind(kind.as_str())
+                .push(" AND application = ")
+                .push_bind(application.to_owned())
+                .push(" AND name IN (");
             let mut list = query.separated(", ");
             for name in piece {
                 list.push_bind((*name).to_owned());
             }
             query.push(
-                ") AND version = (SELECT MAX(version) FROM documents AS n \
-                 WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name)",
+                ") AND version = (SELECT MAX(version) FROM documents AS n WHERE n.kind = d.kind \
+                 AND n.application = d.application AND n.name = d.name)",
             );
             for row in query.build().fetch_all(&self.read).await? {
                 documents.push(self.read_document(kind, &row)?);
@@ -145,20 +186,23 @@ pub(super) async fn insert(
     sealed: impl Fn(&StoredDocument) -> String,
 ) -> Result<()> {
     for piece in pieces(documents) {
-        QueryBuilder::<Db>::new("INSERT INTO documents (kind, application, name, version, digest, source, created_at, created_by) ")
-            .push_values(piece, |mut row, document| {
-                row.push_bind(document.key.kind.as_str())
-                    .push_bind(document.key.application.clone())
-                    .push_bind(document.key.name.clone())
-                    .push_bind(document.version.cast_signed())
-                    .push_bind(document.digest.clone())
-                    .push_bind(sealed(document))
-                    .push_bind(document.created_at.as_millis())
-                    .push_bind(document.created_by.clone());
-            })
-            .build()
-            .execute(&mut *connection)
-            .await?;
+        QueryBuilder::<Db>::new(
+            "INSERT INTO documents (kind, application, name, version, digest, source, created_at, \
+             created_by) ",
+        )
+        .push_values(piece, |mut row, document| {
+            row.push_bind(document.key.kind.as_str())
+                .push_bind(document.key.application.clone())
+                .push_bind(document.key.name.clone())
+                .push_bind(document.version.cast_signed())
+                .push_bind(document.digest.clone())
+                .push_bind(sealed(document))
+                .push_bind(document.created_at.as_millis())
+                .push_bind(document.created_by.clone());
+        })
+        .build()
+        .execute(&mut *connection)
+        .await?;
     }
     Ok(())
 }

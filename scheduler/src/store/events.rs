@@ -58,7 +58,12 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &EventFilter) {
     if let Some(kind) = &filter.kind {
         // `/` is the character after `.`, so this is every kind that starts with `kind.`.
         query.push(" AND (kind = ").push_bind(kind.clone());
-        query.push(" OR (kind > ").push_bind(format!("{kind}.")).push(" AND kind < ").push_bind(format!("{kind}/")).push("))");
+        query
+            .push(" OR (kind > ")
+            .push_bind(format!("{kind}."))
+            .push(" AND kind < ")
+            .push_bind(format!("{kind}/"))
+            .push("))");
     }
     if filter.audit {
         query.push(" AND actor IS NOT NULL");
@@ -70,7 +75,11 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &EventFilter) {
 
 impl Store {
     /// Entries, newest first; counted up to [`COUNT_LIMIT`].
-    pub async fn events(&self, filter: &EventFilter, page: &PageRequest) -> Result<schema::api::Page<LogEntry>> {
+    pub async fn events(
+        &self,
+        filter: &EventFilter,
+        page: &PageRequest,
+    ) -> Result<schema::api::Page<LogEntry>> {
         let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM (SELECT 1 FROM events");
         narrow(&mut query, filter);
         query.push(" LIMIT ").push_bind(COUNT_LIMIT).push(")");
@@ -85,8 +94,14 @@ impl Store {
         page.page(rows, total, |row| Ok(get::<i64>(row, "seq")?.to_string()), read)
     }
 
-    /// Entries later than `seq`, oldest first, at most `limit`: what a stream that was cut off has missed.
-    pub async fn events_after(&self, seq: u64, filter: &EventFilter, limit: u32) -> Result<Vec<LogEntry>> {
+    /// Entries later than `seq`, oldest first, at most `limit`: what a stream that was cut off has
+    /// missed.
+    pub async fn events_after(
+        &self,
+        seq: u64,
+        filter: &EventFilter,
+        limit: u32,
+    ) -> Result<Vec<LogEntry>> {
         let mut query = QueryBuilder::<Db>::new("SELECT * FROM events");
         narrow(&mut query, &EventFilter { after: Some(seq), ..filter.clone() });
         query.push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
@@ -96,22 +111,25 @@ impl Store {
 
 pub(super) async fn insert(connection: &mut Connection, entries: &[LogEntry]) -> Result<()> {
     for piece in pieces(entries) {
-        QueryBuilder::<Db>::new("INSERT INTO events (seq, at, kind, actor, origin, application, service, channel, message, data) ")
-            .push_values(piece, |mut row, entry| {
-                row.push_bind(entry.seq.cast_signed())
-                    .push_bind(Timestamp::as_millis(entry.at))
-                    .push_bind(entry.kind.clone())
-                    .push_bind(entry.actor.clone())
-                    .push_bind(entry.origin.clone())
-                    .push_bind(entry.application.as_ref().map(ToString::to_string))
-                    .push_bind(entry.service.as_ref().map(ToString::to_string))
-                    .push_bind(entry.channel.as_ref().map(ToString::to_string))
-                    .push_bind(entry.message.clone())
-                    .push_bind(to_json(&entry.data));
-            })
-            .build()
-            .execute(&mut *connection)
-            .await?;
+        QueryBuilder::<Db>::new(
+            "INSERT INTO events (seq, at, kind, actor, origin, application, service, channel, \
+             message, data) ",
+        )
+        .push_values(piece, |mut row, entry| {
+            row.push_bind(entry.seq.cast_signed())
+                .push_bind(Timestamp::as_millis(entry.at))
+                .push_bind(entry.kind.clone())
+                .push_bind(entry.actor.clone())
+                .push_bind(entry.origin.clone())
+                .push_bind(entry.application.as_ref().map(ToString::to_string))
+                .push_bind(entry.service.as_ref().map(ToString::to_string))
+                .push_bind(entry.channel.as_ref().map(ToString::to_string))
+                .push_bind(entry.message.clone())
+                .push_bind(to_json(&entry.data));
+        })
+        .build()
+        .execute(&mut *connection)
+        .await?;
     }
     Ok(())
 }

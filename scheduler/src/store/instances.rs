@@ -6,7 +6,10 @@ use engine::desired::Desired;
 use engine::state::State;
 use futures::TryStreamExt;
 use schema::api::{ChannelStatus, Page, Service, ServiceSummary};
-use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, ReleaseId, RuntimeName, ServiceId, ServiceName};
+use schema::id::{
+    ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, ReleaseId, RuntimeName,
+    ServiceId, ServiceName,
+};
 use schema::status::{Reason, Status};
 use schema::time::Timestamp;
 use sqlx::QueryBuilder;
@@ -119,7 +122,10 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ServiceFilter) {
     }
     if let Some(status) = filter.status {
         query
-            .push(" AND EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = s.id AND i.status = ")
+            .push(
+                " AND EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = s.id AND i.status \
+                 = ",
+            )
             .push_bind(status.as_str())
             .push(")");
     }
@@ -131,20 +137,28 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ServiceFilter) {
 }
 
 impl Store {
-    /// Every instance with its state, for the driver's start, and the rows of which nobody can tell whose they are. Rows are read
-    /// one by one, so only states are held.
+    /// Every instance with its state, for the driver's start, and the rows of which nobody can tell
+    /// whose they are. Rows are read one by one, so only states are held.
     pub async fn load_instances(&self) -> Result<(Vec<LoadedInstance>, Vec<Unreadable>)> {
         let mut rows = sqlx::query(
-            "SELECT i.id, i.service_id, i.channel_id, i.runtime, i.state, i.revision, i.status, c.deleted_at AS \"channels.deleted_at\",
+            "SELECT i.id, i.service_id, i.channel_id, i.runtime, i.state, i.revision, i.status, \
+             c.deleted_at AS \"channels.deleted_at\",
                     c.application_id AS \"channels.application_id\",
-                    s.name AS \"services.name\", c.name AS \"channels.name\", a.id AS application_id, a.name AS \"applications.name\"
-             FROM instances AS i LEFT JOIN services AS s ON s.id = i.service_id LEFT JOIN channels AS c ON c.id = i.channel_id
+                    s.name AS \"services.name\", c.name AS \"channels.name\", a.id AS \
+             application_id, a.name AS \"applications.name\"
+             FROM instances AS i LEFT JOIN services AS s ON s.id = i.service_id LEFT JOIN channels \
+             AS c ON c.id = i.channel_id
              LEFT JOIN applications AS a ON a.id = s.application_id",
         )
         .fetch(&self.read);
         let (mut loaded, mut unreadable) = (Vec::new(), Vec::new());
         while let Some(row) = rows.try_next().await? {
-            let tell = |row: &Row, why| Unreadable { instance: word(row, "id").ok(), job: None, action: None, why };
+            let tell = |row: &Row, why| Unreadable {
+                instance: word(row, "id").ok(),
+                job: None,
+                action: None,
+                why,
+            };
             let (one, none) = Unreadable::apart(&[row], read_loaded, tell)?;
             loaded.extend(one);
             unreadable.extend(none);
@@ -153,21 +167,33 @@ impl Store {
     }
 
     /// Services by application and name, with how their channels stand.
-    pub async fn services(&self, filter: &ServiceFilter, page: &PageRequest) -> Result<Page<ServiceSummary>> {
+    pub async fn services(
+        &self,
+        filter: &ServiceFilter,
+        page: &PageRequest,
+    ) -> Result<Page<ServiceSummary>> {
         let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM services AS s");
         narrow(&mut query, filter);
         let total: i64 = query.build_query_scalar().fetch_one(&self.lists).await?;
 
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT s.id, s.name, a.name AS application, (SELECT version FROM releases AS r WHERE r.service_id = s.id AND r.number = s.release_count) AS version
+            "SELECT s.id, s.name, a.name AS application, (SELECT version FROM releases AS r WHERE \
+             r.service_id = s.id AND r.number = s.release_count) AS version
              FROM services AS s LEFT JOIN applications AS a ON a.id = s.application_id",
         );
         narrow(&mut query, filter);
         if let Some(cursor) = &page.cursor {
-            let (application, service) = cursor
-                .split_once('/')
-                .ok_or_else(|| StoreError::Invalid(format!("cursor `{cursor}` is not one that a page of this list gave out")))?;
-            query.push(" AND (a.name, s.name) > (").push_bind(application.to_owned()).push(", ").push_bind(service.to_owned()).push(")");
+            let (application, service) = cursor.split_once('/').ok_or_else(|| {
+                StoreError::Invalid(format!(
+                    "cursor `{cursor}` is not one that a page of this list gave out"
+                ))
+            })?;
+            query
+                .push(" AND (a.name, s.name) > (")
+                .push_bind(application.to_owned())
+                .push(", ")
+                .push_bind(service.to_owned())
+                .push(")");
         }
         query.push(" ORDER BY a.name, s.name LIMIT ").push_bind(page.rows());
         let rows = query.build().fetch_all(&self.lists).await?;
@@ -184,20 +210,30 @@ impl Store {
                 })
             };
             let summary: ServiceSummary = named("services", &["id", "name"], row, columns())?;
-            Ok(ServiceSummary { channels: channels.remove(&summary.id.to_string()).unwrap_or_default(), ..summary })
+            Ok(ServiceSummary {
+                channels: channels.remove(&summary.id.to_string()).unwrap_or_default(),
+                ..summary
+            })
         };
-        let cursor = |row: &Row| Ok(format!("{}/{}", get::<&str>(row, "application")?, get::<&str>(row, "name")?));
+        let cursor = |row: &Row| {
+            Ok(format!("{}/{}", get::<&str>(row, "application")?, get::<&str>(row, "name")?))
+        };
         page.page(rows, total, cursor, shown)
     }
 
     /// How these services stand in their channels, by their ids.
-    async fn channel_statuses(&self, services: &[Row]) -> Result<BTreeMap<String, Vec<ChannelStatus>>> {
+    async fn channel_statuses(
+        &self,
+        services: &[Row],
+    ) -> Result<BTreeMap<String, Vec<ChannelStatus>>> {
         let mut channels: BTreeMap<String, Vec<ChannelStatus>> = BTreeMap::new();
         if services.is_empty() {
             return Ok(channels);
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT i.id, i.service_id, i.channel_id, i.revision, i.status, i.desired_version, c.name FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id WHERE i.service_id IN (",
+            "SELECT i.id, i.service_id, i.channel_id, i.revision, i.status, i.desired_version, \
+             c.name FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id WHERE \
+             i.service_id IN (",
         );
         let mut list = query.separated(", ");
         for row in services {
@@ -222,14 +258,19 @@ impl Store {
     /// One service with everything about its channels; application and service by name or id.
     pub async fn service(&self, application: &str, service: &str) -> Result<Option<Service>> {
         let Some(application) = self.find_application(application).await? else { return Ok(None) };
-        let Some(service) = self.find_service(application.id, service).await? else { return Ok(None) };
-        let version: Option<String> = sqlx::query_scalar("SELECT version FROM releases WHERE service_id = $1 AND number = $2")
-            .bind(service.id.to_string())
-            .bind(service.release_count.cast_signed())
-            .fetch_optional(&self.read)
-            .await?;
+        let Some(service) = self.find_service(application.id, service).await? else {
+            return Ok(None);
+        };
+        let version: Option<String> = sqlx::query_scalar(
+            "SELECT version FROM releases WHERE service_id = $1 AND number = $2",
+        )
+        .bind(service.id.to_string())
+        .bind(service.release_count.cast_signed())
+        .fetch_optional(&self.read)
+        .await?;
         let rows = sqlx::query(
-            "SELECT i.id, i.service_id, i.channel_id, c.name AS channel, i.runtime, i.state, i.revision, i.status, i.message, i.since,
+            "SELECT i.id, i.service_id, i.channel_id, c.name AS channel, i.runtime, i.state, \
+             i.revision, i.status, i.message, i.since,
                     i.desired_version, i.release_id
              FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id
              WHERE i.service_id = $1 AND c.deleted_at IS NULL ORDER BY c.position, c.name",
@@ -238,13 +279,20 @@ impl Store {
         .fetch_all(&self.read)
         .await?;
         let channels = rows.iter().map(shown_or_broken).collect();
-        Ok(Some(Service { id: service.id, name: service.name, application: application.name, version, channels }))
+        Ok(Some(Service {
+            id: service.id,
+            name: service.name,
+            application: application.name,
+            version,
+            channels,
+        }))
     }
 
     /// What an instance was last made to be, apart from its state.
     pub async fn desired(&self, instance: InstanceId) -> Result<Option<Box<Desired>>> {
         let row = sqlx::query(
-            "SELECT rc.desired FROM instances AS i JOIN release_channels AS rc ON rc.release_id = i.release_id AND rc.channel_id = i.channel_id
+            "SELECT rc.desired FROM instances AS i JOIN release_channels AS rc ON rc.release_id = \
+             i.release_id AND rc.channel_id = i.channel_id
              WHERE i.id = $1",
         )
         .bind(instance.to_string())
@@ -255,15 +303,23 @@ impl Store {
 
     /// The engine's state of one instance.
     pub async fn state(&self, instance: InstanceId) -> Result<Option<State>> {
-        let row = sqlx::query("SELECT state FROM instances WHERE id = $1").bind(instance.to_string()).fetch_optional(&self.read).await?;
+        let row = sqlx::query("SELECT state FROM instances WHERE id = $1")
+            .bind(instance.to_string())
+            .fetch_optional(&self.read)
+            .await?;
         row.as_ref().map(|row| json(row, "state")).transpose()
     }
 
     /// Services whose instances a runtime serves, as (application, service).
-    pub async fn services_on(&self, runtime: &RuntimeName) -> Result<Vec<(ApplicationName, ServiceName)>> {
+    pub async fn services_on(
+        &self,
+        runtime: &RuntimeName,
+    ) -> Result<Vec<(ApplicationName, ServiceName)>> {
         let rows = sqlx::query(
-            "SELECT DISTINCT a.name AS application, s.name AS service FROM instances AS i JOIN services AS s ON s.id = i.service_id
-             JOIN applications AS a ON a.id = s.application_id WHERE i.runtime = $1 ORDER BY a.name, s.name",
+            "SELECT DISTINCT a.name AS application, s.name AS service FROM instances AS i JOIN \
+             services AS s ON s.id = i.service_id
+             JOIN applications AS a ON a.id = s.application_id WHERE i.runtime = $1 ORDER BY \
+             a.name, s.name",
         )
         .bind(runtime.as_str())
         .fetch_all(&self.read)
@@ -274,8 +330,10 @@ impl Store {
     /// The services that are released in a channel and wanted there, by name.
     pub async fn released_in(&self, channel: ChannelId) -> Result<Vec<Released>> {
         let rows = sqlx::query(
-            "SELECT s.id, s.name, i.status, i.desired_version FROM instances AS i JOIN services AS s ON s.id = i.service_id
-             WHERE i.channel_id = $1 AND i.desired_version IS NOT NULL AND i.status <> $2 ORDER BY s.name",
+            "SELECT s.id, s.name, i.status, i.desired_version FROM instances AS i JOIN services \
+             AS s ON s.id = i.service_id
+             WHERE i.channel_id = $1 AND i.desired_version IS NOT NULL AND i.status <> $2 ORDER BY \
+             s.name",
         )
         .bind(channel.to_string())
         .bind(Status::Deleted.as_str())
@@ -283,27 +341,40 @@ impl Store {
         .await?;
         let released = |row: &Row| {
             let status = word(row, "status").unwrap_or(Status::Broken);
-            Ok(Released { id: word(row, "id")?, service: word(row, "name")?, status, version: get(row, "desired_version")? })
+            Ok(Released {
+                id: word(row, "id")?,
+                service: word(row, "name")?,
+                status,
+                version: get(row, "desired_version")?,
+            })
         };
         Ok(readable(rows, released)?.0)
     }
 
     /// The release that each instance of a service pursues now.
     pub async fn pursued(&self, service: ServiceId) -> Result<Vec<(ChannelId, ReleaseId)>> {
-        let rows = sqlx::query("SELECT channel_id, release_id FROM instances WHERE service_id = $1 AND release_id IS NOT NULL")
-            .bind(service.to_string())
-            .fetch_all(&self.read)
-            .await?;
-        let pursued = rows.iter().map(|row| Ok((word(row, "channel_id")?, word_or_null(row, "release_id")?)));
-        pursued.filter_map(|pair: Result<(_, Option<_>)>| pair.map(|(channel, release)| Some((channel, release?))).transpose()).collect()
+        let rows = sqlx::query(
+            "SELECT channel_id, release_id FROM instances WHERE service_id = $1 AND release_id IS \
+             NOT NULL",
+        )
+        .bind(service.to_string())
+        .fetch_all(&self.read)
+        .await?;
+        let pursued =
+            rows.iter().map(|row| Ok((word(row, "channel_id")?, word_or_null(row, "release_id")?)));
+        pursued
+            .filter_map(|pair: Result<(_, Option<_>)>| {
+                pair.map(|(channel, release)| Some((channel, release?))).transpose()
+            })
+            .collect()
     }
 }
 
 pub(super) async fn put(connection: &mut Connection, instances: &[InstanceRow]) -> Result<()> {
     for piece in pieces(instances) {
         let done = QueryBuilder::<Db>::new(
-            "INSERT INTO instances (id, service_id, channel_id, runtime, state, revision, release_id, desired_version, status, reason, message, \
-             since, next_wake) ",
+            "INSERT INTO instances (id, service_id, channel_id, runtime, state, revision, \
+             release_id, desired_version, status, reason, message, since, next_wake) ",
         )
         .push_values(piece, |mut row, instance| {
             row.push_bind(instance.id.to_string())
@@ -321,18 +392,24 @@ pub(super) async fn put(connection: &mut Connection, instances: &[InstanceRow]) 
                 .push_bind(instance.next_wake.map(Timestamp::as_millis));
         })
         .push(
-            " ON CONFLICT (id) DO UPDATE SET runtime = excluded.runtime, state = excluded.state, revision = excluded.revision, \
-             release_id = excluded.release_id, desired_version = excluded.desired_version, status = excluded.status, reason = excluded.reason, \
-             message = excluded.message, since = excluded.since, next_wake = excluded.next_wake WHERE instances.revision = excluded.revision - 1",
+            " ON CONFLICT (id) DO UPDATE SET runtime = excluded.runtime, state = excluded.state, \
+             revision = excluded.revision, release_id = excluded.release_id, desired_version = \
+             excluded.desired_version, status = excluded.status, reason = excluded.reason, \
+             message = excluded.message, since = excluded.since, next_wake = excluded.next_wake \
+             WHERE instances.revision = excluded.revision - 1",
         )
         .build()
         .execute(&mut *connection)
         .await?;
         let written = done.rows_affected();
         if written != piece.len() as u64 {
-            let names: Vec<_> = piece.iter().map(|instance| format!("{} at {}", instance.id, instance.revision - 1)).collect();
+            let names: Vec<_> = piece
+                .iter()
+                .map(|instance| format!("{} at {}", instance.id, instance.revision - 1))
+                .collect();
             return Err(StoreError::Conflict(format!(
-                "{written} of {} instances are at the revision that they were changed from ({}): another program writes this database",
+                "{written} of {} instances are at the revision that they were changed from ({}): \
+                 another program writes this database",
                 piece.len(),
                 names.join(", ")
             )));

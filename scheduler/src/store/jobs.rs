@@ -1,5 +1,6 @@
-//! Jobs: one row for each execution of a command. A row is always written whole from what the driver holds in memory, so
-//! that however often a job changes within one commit, it costs one row of one statement.
+//! Jobs: one row for each execution of a command. A row is always written whole from what the
+//! driver holds in memory, so that however often a job changes within one commit, it costs one row
+//! of one statement.
 
 use engine::action::{StartJob, StopReason};
 use schema::api::{Job, Page};
@@ -11,8 +12,14 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::QueryBuilder;
 
-use super::row::{flag, get, instant, instant_or_null, json_or_null, named, number, pieces, readable, small, to_json, word, word_or_null};
-use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store, StoreError, Unreadable, given, structured};
+use super::row::{
+    flag, get, instant, instant_or_null, json_or_null, named, number, pieces, readable, small,
+    to_json, word, word_or_null,
+};
+use super::{
+    COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store, StoreError, Unreadable, given,
+    structured,
+};
 
 /// A job.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,7 +136,11 @@ fn read_columns(row: &Row) -> Result<JobRow> {
 
 /// A process's exit code, which fits into 32 bits whoever counts.
 fn exit_code(row: &Row) -> Result<Option<i32>> {
-    if get::<Option<i64>>(row, "exit_code")?.is_none() { Ok(None) } else { small(row, "exit_code").map(Some) }
+    if get::<Option<i64>>(row, "exit_code")?.is_none() {
+        Ok(None)
+    } else {
+        small(row, "exit_code").map(Some)
+    }
 }
 
 /// What tells jobs apart.
@@ -159,42 +170,55 @@ fn shown_columns(row: &Row, with_report: bool) -> Result<Job> {
         created_at: instant(row, "created_at")?,
         started_at: instant_or_null(row, "started_at")?,
         ended_at: instant_or_null(row, "ended_at")?,
-        report: if with_report { structured::put_together(row)?.map(|report| *report) } else { None },
+        report: if with_report {
+            structured::put_together(row)?.map(|report| *report)
+        } else {
+            None
+        },
     })
 }
 
 /// A whole row, and the document that is kept beside it.
-const WHOLE: &str = "SELECT j.*, d.body AS document FROM jobs AS j LEFT JOIN structured AS d ON d.digest = j.structured";
+const WHOLE: &str = "SELECT j.*, d.body AS document FROM jobs AS j LEFT JOIN structured AS d ON \
+                     d.digest = j.structured";
 
 /// What people see of one job, with its report.
-const SHOWN_WHOLE: &str = "SELECT j.*, d.body AS document, a.name AS application, s.name AS service, c.name AS channel FROM jobs AS j
-    LEFT JOIN services AS s ON s.id = j.service_id LEFT JOIN applications AS a ON a.id = s.application_id LEFT JOIN channels AS c ON c.id = j.channel_id
+const SHOWN_WHOLE: &str = "SELECT j.*, d.body AS document, a.name AS application, s.name AS \
+                           service, c.name AS channel FROM jobs AS j
+    LEFT JOIN services AS s ON s.id = j.service_id LEFT JOIN applications AS a ON a.id = \
+                           s.application_id LEFT JOIN channels AS c ON c.id = j.channel_id
     LEFT JOIN structured AS d ON d.digest = j.structured";
 
 /// Without what a list does not show: reports and starts are most of a row.
-const SHOWN: &str =
-    "SELECT j.id, j.seq, j.kind, j.version, j.runtime, j.attempt, j.status, j.exit_code, j.message, j.created_at, j.started_at,
+const SHOWN: &str = "SELECT j.id, j.seq, j.kind, j.version, j.runtime, j.attempt, j.status, \
+                     j.exit_code, j.message, j.created_at, j.started_at,
     j.ended_at, a.name AS application, s.name AS service, c.name AS channel";
 const JOINED: &str = " FROM jobs AS j
-    LEFT JOIN services AS s ON s.id = j.service_id LEFT JOIN applications AS a ON a.id = s.application_id LEFT JOIN channels AS c ON c.id = j.channel_id";
+    LEFT JOIN services AS s ON s.id = j.service_id LEFT JOIN applications AS a ON a.id = \
+                      s.application_id LEFT JOIN channels AS c ON c.id = j.channel_id";
 
-/// One condition of a list: what it is of, kind, status. An index has all of these before `seq`, so that reading stops after a page.
+/// One condition of a list: what it is of, kind, status. An index has all of these before `seq`, so
+/// that reading stops after a page.
 struct ListCondition {
     scope: Option<(&'static str, String)>,
     kind: Option<JobKind>,
     status: Option<JobStatus>,
 }
 
-/// The conditions that together are the filter's: where an index has kind and status before `seq`, one for each of them.
+/// The conditions that together are the filter's: where an index has kind and status before `seq`,
+/// one for each of them.
 fn parts(filter: &JobFilter) -> Vec<ListCondition> {
     let scope = match (filter.service, filter.channel, filter.application) {
-        (Some(service), Some(channel), _) => Some(("instance_id", InstanceId::of(service, channel).to_string())),
+        (Some(service), Some(channel), _) => {
+            Some(("instance_id", InstanceId::of(service, channel).to_string()))
+        }
         (Some(service), None, _) => Some(("service_id", service.to_string())),
         (None, Some(channel), _) => Some(("channel_id", channel.to_string())),
         (None, None, Some(application)) => Some(("application_id", application.to_string())),
         (None, None, None) => None,
     };
-    // Of one service there are as many as its retention keeps; and without any filter the newest are simply the newest.
+    // Of one service there are as many as its retention keeps; and without any filter the newest
+    // are simply the newest.
     let is_plain = match &scope {
         Some((column, _)) => is_of_service(column),
         None => filter.kind.is_none() && filter.status.is_none(),
@@ -202,8 +226,16 @@ fn parts(filter: &JobFilter) -> Vec<ListCondition> {
     if is_plain {
         return vec![ListCondition { scope, kind: filter.kind, status: filter.status }];
     }
-    let kinds = JobKind::ALL.iter().copied().filter(|kind| filter.kind.is_none_or(|wanted| wanted == *kind));
-    let statuses = || JobStatus::ALL.iter().copied().filter(|status| filter.status.is_none_or(|wanted| wanted == *status));
+    let kinds = JobKind::ALL
+        .iter()
+        .copied()
+        .filter(|kind| filter.kind.is_none_or(|wanted| wanted == *kind));
+    let statuses = || {
+        JobStatus::ALL
+            .iter()
+            .copied()
+            .filter(|status| filter.status.is_none_or(|wanted| wanted == *status))
+    };
     let both = kinds.flat_map(|kind| statuses().map(move |status| (Some(kind), Some(status))));
     both.map(|(kind, status)| ListCondition { scope: scope.clone(), kind, status }).collect()
 }
@@ -239,7 +271,8 @@ fn push_part(query: &mut QueryBuilder<Db>, select: &str, part: ListCondition, be
         query.push(" AND ").push(*column).push(" = ").push_bind(value.clone());
     }
     // Of one service the index by kind and status is the wrong one: `+` keeps SQLite from it.
-    let plain = if part.scope.as_ref().is_some_and(|(column, _)| is_of_service(column)) { "+" } else { "" };
+    let plain =
+        if part.scope.as_ref().is_some_and(|(column, _)| is_of_service(column)) { "+" } else { "" };
     if let Some(kind) = part.kind {
         query.push(" AND ").push(plain).push("kind = ").push_bind(kind.as_str());
     }
@@ -267,7 +300,12 @@ impl Store {
         let mut query = QueryBuilder::<Db>::new("");
         push_page(&mut query, filter, page.number()?, page.rows());
         let rows = query.build().fetch_all(&self.lists).await?;
-        page.page(rows, total, |row| Ok(get::<i64>(row, "seq")?.to_string()), |row| shown(row, false))
+        page.page(
+            rows,
+            total,
+            |row| Ok(get::<i64>(row, "seq")?.to_string()),
+            |row| shown(row, false),
+        )
     }
 
     /// One job, with its report.
@@ -280,15 +318,23 @@ impl Store {
 
     /// One job as it is stored.
     pub async fn job_row(&self, id: JobId) -> Result<Option<JobRow>> {
-        let row =
-            QueryBuilder::<Db>::new(WHOLE).push(" WHERE j.id = ").push_bind(id.to_string()).build().fetch_optional(&self.read).await?;
+        let row = QueryBuilder::<Db>::new(WHOLE)
+            .push(" WHERE j.id = ")
+            .push_bind(id.to_string())
+            .build()
+            .fetch_optional(&self.read)
+            .await?;
         row.as_ref().map(read_row).transpose()
     }
 
     /// Where a job runs, as far as its row says it.
     pub async fn placed_job(&self, job: JobId) -> Result<PlacedJob> {
-        let row = sqlx::query("SELECT id, seq, target FROM jobs WHERE id = $1").bind(job.to_string()).fetch_optional(&self.read).await?;
-        let target = row.map(|row| named("jobs", KEYS, &row, word_or_null(&row, "target"))).transpose()?;
+        let row = sqlx::query("SELECT id, seq, target FROM jobs WHERE id = $1")
+            .bind(job.to_string())
+            .fetch_optional(&self.read)
+            .await?;
+        let target =
+            row.map(|row| named("jobs", KEYS, &row, word_or_null(&row, "target"))).transpose()?;
         Ok(PlacedJob { job, target: target.flatten() })
     }
 
@@ -300,12 +346,21 @@ impl Store {
         Ok(readable(query.build().fetch_all(&self.read).await?, read_row)?.0)
     }
 
-    /// Jobs that are not over, oldest first, and what can be told of those whose rows cannot be read.
+    /// Jobs that are not over, oldest first, and what can be told of those whose rows cannot be
+    /// read.
     pub async fn unfinished_jobs(&self) -> Result<(Vec<JobRow>, Vec<Unreadable>)> {
-        let rows = QueryBuilder::<Db>::new(WHOLE).push(" WHERE j.ended_at IS NULL ORDER BY j.seq").build().fetch_all(&self.read).await?;
+        let rows = QueryBuilder::<Db>::new(WHOLE)
+            .push(" WHERE j.ended_at IS NULL ORDER BY j.seq")
+            .build()
+            .fetch_all(&self.read)
+            .await?;
         Unreadable::apart(&rows, read_row, |row, why| {
-            let instance = word(row, "instance_id")
-                .or_else(|_| Ok::<_, StoreError>(InstanceId::of(word(row, "service_id")?, word(row, "channel_id")?)));
+            let instance = word(row, "instance_id").or_else(|_| {
+                Ok::<_, StoreError>(InstanceId::of(
+                    word(row, "service_id")?,
+                    word(row, "channel_id")?,
+                ))
+            });
             Unreadable { instance: instance.ok(), job: word(row, "id").ok(), action: None, why }
         })
     }
@@ -313,14 +368,20 @@ impl Store {
 
 pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<()> {
     let stored: Vec<_> = jobs.iter().map(structured::take_apart).collect();
-    let values = stored.iter().filter_map(|stored| stored.value.as_ref()).map(|(digest, body)| (digest.as_str(), body.as_str())).collect();
+    let values = stored
+        .iter()
+        .filter_map(|stored| stored.value.as_ref())
+        .map(|(digest, body)| (digest.as_str(), body.as_str()))
+        .collect();
     structured::put(connection, &values).await?;
     structured::note_blobs(connection, jobs).await?;
     let jobs: Vec<_> = jobs.iter().zip(&stored).collect();
     for piece in pieces(&jobs) {
         QueryBuilder::<Db>::new(
-            "INSERT INTO jobs (id, seq, instance_id, service_id, channel_id, release_id, kind, version, runtime, attempt, status, exit_code, \
-             message, created_at, started_at, ended_at, report, structured, start, once, compiled, fetch_job, application_id, target) ",
+            "INSERT INTO jobs (id, seq, instance_id, service_id, channel_id, release_id, kind, \
+             version, runtime, attempt, status, exit_code, message, created_at, started_at, \
+             ended_at, report, structured, start, once, compiled, fetch_job, application_id, \
+             target) ",
         )
         .push_values(piece, |mut row, (job, stored)| {
             row.push_bind(job.id.to_string())
@@ -341,19 +402,28 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
                 .push_bind(job.ended_at.map(Timestamp::as_millis))
                 .push_bind(stored.report.clone())
                 .push_bind(stored.value.as_ref().map(|(digest, _)| digest.clone()))
-                .push_bind(job.start.as_ref().map(|start| to_json(&Pending { start, stop: job.stop.clone() })))
+                .push_bind(
+                    job.start
+                        .as_ref()
+                        .map(|start| to_json(&Pending { start, stop: job.stop.clone() })),
+                )
                 .push_bind(i64::from(job.once))
                 .push_bind(given::kept(job).map(|start| start.compiled.to_string()))
-                .push_bind(given::kept(job).and_then(|start| start.fetch_job).map(|fetch| fetch.to_string()))
+                .push_bind(
+                    given::kept(job)
+                        .and_then(|start| start.fetch_job)
+                        .map(|fetch| fetch.to_string()),
+                )
                 .push("(SELECT application_id FROM services WHERE id = ")
                 .push_bind_unseparated(job.service.to_string())
                 .push_unseparated(")")
                 .push_bind(job.target.as_ref().map(ToString::to_string));
         })
         .push(
-            " ON CONFLICT (id) DO UPDATE SET status = excluded.status, exit_code = excluded.exit_code, message = excluded.message, \
-             started_at = excluded.started_at, ended_at = excluded.ended_at, report = excluded.report, structured = excluded.structured, \
-             start = excluded.start",
+            " ON CONFLICT (id) DO UPDATE SET status = excluded.status, exit_code = \
+             excluded.exit_code, message = excluded.message, started_at = excluded.started_at, \
+             ended_at = excluded.ended_at, report = excluded.report, structured = \
+             excluded.structured, start = excluded.start",
         )
         .build()
         .execute(&mut *connection)
@@ -363,14 +433,22 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
 }
 
 /// Writes that a job is over whose row cannot be read, as far as it goes.
-pub(super) async fn give_up(connection: &mut Connection, job: JobId, at: Timestamp, why: &str) -> Result<()> {
-    sqlx::query("UPDATE jobs SET status = $2, ended_at = $3, message = $4, start = NULL WHERE id = $1 AND ended_at IS NULL")
-        .bind(job.to_string())
-        .bind(JobStatus::Unknown.as_str())
-        .bind(at.as_millis())
-        .bind(why)
-        .execute(connection)
-        .await?;
+pub(super) async fn give_up(
+    connection: &mut Connection,
+    job: JobId,
+    at: Timestamp,
+    why: &str,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE jobs SET status = $2, ended_at = $3, message = $4, start = NULL WHERE id = $1 AND \
+         ended_at IS NULL",
+    )
+    .bind(job.to_string())
+    .bind(JobStatus::Unknown.as_str())
+    .bind(at.as_millis())
+    .bind(why)
+    .execute(connection)
+    .await?;
     Ok(())
 }
 

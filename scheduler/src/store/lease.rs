@@ -1,6 +1,6 @@
-//! Who has the database: one daemon at a time, by a lease with an epoch. Whoever takes the database counts the epoch on;
-//! every commit tests it inside its transaction, so that a daemon that slept while another one took over stores nothing,
-//! whatever its clock says.
+//! Who has the database: one daemon at a time, by a lease with an epoch. Whoever takes the database
+//! counts the epoch on; every commit tests it inside its transaction, so that a daemon that slept
+//! while another one took over stores nothing, whatever its clock says.
 //!
 //! ```text
 //! free, released, or left by the same data directory ──▶ taken at once
@@ -9,8 +9,8 @@
 //! owner: renews every RENEW_EVERY; not renewed for HOLD ──▶ starts nothing until it has asked the database
 //! ```
 //!
-//! The lengths are elapsed time as each side measures it; wall clocks are not compared. The owner's time goes on while the
-//! machine sleeps, the watcher's does not, so each errs on its safe side.
+//! The lengths are elapsed time as each side measures it; wall clocks are not compared. The owner's
+//! time goes on while the machine sleeps, the watcher's does not, so each errs on its safe side.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -34,10 +34,12 @@ const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// How soon it tries again when it could not.
 pub const RENEW_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long after the last time it said so an owner starts things without asking the database first.
+/// How long after the last time it said so an owner starts things without asking the database
+/// first.
 const HOLD: Duration = Duration::from_secs(12);
 
-/// How long another daemon must hear nothing from the owner before it takes over: three renewals, and longer than [`HOLD`].
+/// How long another daemon must hear nothing from the owner before it takes over: three renewals,
+/// and longer than [`HOLD`].
 pub const LEASE: Duration = Duration::from_secs(15);
 
 /// How often a daemon that waits looks.
@@ -46,8 +48,9 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 /// A daemon that has the database, or wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseHolder {
-    /// The id of its data directory. Two daemons have the same only if they have the same directory, and then its lock keeps
-    /// them apart: whoever holds the lock knows that the other one is over.
+    /// The id of its data directory. Two daemons have the same only if they have the same
+    /// directory, and then its lock keeps them apart: whoever holds the lock knows that the
+    /// other one is over.
     pub data_directory: String,
     /// Where that directory is.
     pub path: PathBuf,
@@ -118,13 +121,16 @@ async fn read(connection: &mut Connection) -> Result<Option<LeaseRow>> {
 
 /// Who had the database last, as far as that can be read.
 pub(super) async fn last(connection: &mut Connection) -> Option<LeaseHolder> {
-    // Whoever opens the database says why it cannot be read; one that nobody had yet has no such table.
+    // Whoever opens the database says why it cannot be read; one that nobody had yet has no such
+    // table.
     read(connection).await.ok().flatten().map(|seen| seen.owner)
 }
 
-/// What only people read of the owner may say anything; without the rest nobody can tell whose the database is.
+/// What only people read of the owner may say anything; without the rest nobody can tell whose the
+/// database is.
 fn columns(row: &Row) -> Result<LeaseRow> {
-    let free = "; when no daemon runs on this database, `sqlite3 FILE \"DELETE FROM owner\"` frees it";
+    let free =
+        "; when no daemon runs on this database, `sqlite3 FILE \"DELETE FROM owner\"` frees it";
     let numbers = || Ok((number(row, "epoch")?, number(row, "renewals")?, flag(row, "released")?));
     let (epoch, renewals, released) = numbers().map_err(|error| match error {
         StoreError::Corrupt(why) => StoreError::Corrupt(format!("{why}{free}")),
@@ -141,15 +147,22 @@ fn columns(row: &Row) -> Result<LeaseRow> {
     Ok(LeaseRow { epoch, renewals, released, owner })
 }
 
-/// Waits until the database is free for `wanted`, before anything in it is changed. Returns what was seen of the last owner.
+/// Waits until the database is free for `wanted`, before anything in it is changed. Returns what
+/// was seen of the last owner.
 ///
 /// # Errors
 /// [`StoreError::Owned`] when another daemon has it.
-pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolder) -> Result<Option<i64>> {
+pub(super) async fn wait(
+    pool: &sqlx::Pool<Db>,
+    path: &Path,
+    wanted: &LeaseHolder,
+) -> Result<Option<i64>> {
     let mut connection = pool.acquire().await?;
-    let is_there: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'owner'")
-        .fetch_one(&mut *connection)
-        .await?;
+    let is_there: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'owner'",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
     if is_there == 0 {
         return Ok(None);
     }
@@ -175,8 +188,8 @@ pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolde
         }
     }
     tracing::warn!(
-        "nothing was heard of {} for {} s; its database is taken over. If this is a copy of a file that it uses, stop this daemon: both \
-         would apply",
+        "nothing was heard of {} for {} s; its database is taken over. If this is a copy of a \
+         file that it uses, stop this daemon: both would apply",
         first.owner,
         LEASE.as_secs()
     );
@@ -187,7 +200,12 @@ pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolde
 ///
 /// # Errors
 /// [`StoreError::Owned`] when another daemon was quicker.
-pub(super) async fn take(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolder, seen: Option<i64>) -> Result<Lease> {
+pub(super) async fn take(
+    pool: &sqlx::Pool<Db>,
+    path: &Path,
+    wanted: &LeaseHolder,
+    seen: Option<i64>,
+) -> Result<Lease> {
     let asked = clock::elapsed();
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -195,12 +213,17 @@ pub(super) async fn take(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolde
     if let Some(now) = &now
         && Some(now.epoch) != seen
     {
-        return Err(StoreError::Owned { path: path.to_owned(), owner: Box::new(now.owner.clone()) });
+        return Err(StoreError::Owned {
+            path: path.to_owned(),
+            owner: Box::new(now.owner.clone()),
+        });
     }
     let epoch = now.map_or(0, |now| now.epoch) + 1;
     sqlx::query(
-        "INSERT INTO owner (id, epoch, renewals, released, data_directory, path, host, pid, since) VALUES (1, $1, 0, 0, $2, $3, $4, $5, $6)
-         ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, renewals = 0, released = 0, data_directory = excluded.data_directory,
+        "INSERT INTO owner (id, epoch, renewals, released, data_directory, path, host, pid, \
+         since) VALUES (1, $1, 0, 0, $2, $3, $4, $5, $6)
+         ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, renewals = 0, released = 0, \
+         data_directory = excluded.data_directory,
          path = excluded.path, host = excluded.host, pid = excluded.pid, since = excluded.since",
     )
     .bind(epoch)
@@ -212,7 +235,12 @@ pub(super) async fn take(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolde
     .execute(&mut *transaction)
     .await?;
     transaction.commit().await?;
-    let lease = Lease { epoch, place: (path.to_owned(), file_at(path)?), held_until: Arc::default(), unrenewed: watch::Sender::new(None) };
+    let lease = Lease {
+        epoch,
+        place: (path.to_owned(), file_at(path)?),
+        held_until: Arc::default(),
+        unrenewed: watch::Sender::new(None),
+    };
     lease.hold_from(asked);
     Ok(lease)
 }
@@ -221,7 +249,9 @@ pub(super) async fn take(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolde
 fn file_at(path: &Path) -> Result<Option<(u64, u64)>> {
     match std::fs::metadata(path) {
         Ok(metadata) => Ok(Some((metadata.dev(), metadata.ino()))),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(error) => Err(StoreError::Unavailable(format!("{}: {error}", path.display()))),
     }
 }
@@ -233,25 +263,31 @@ impl Lease {
     }
 
     fn is_held(&self) -> bool {
-        u64::try_from(clock::elapsed().as_millis()).unwrap_or(u64::MAX) < self.held_until.load(Ordering::SeqCst)
+        u64::try_from(clock::elapsed().as_millis()).unwrap_or(u64::MAX)
+            < self.held_until.load(Ordering::SeqCst)
     }
 
-    /// That nobody has said for too long whether the database is ours: a disk that is stuck neither takes nor refuses what is written.
+    /// That nobody has said for too long whether the database is ours: a disk that is stuck neither
+    /// takes nor refuses what is written.
     fn unanswered(&self) -> Option<Unrenewed> {
         let until = Duration::from_millis(self.held_until.load(Ordering::SeqCst));
-        let for_long = (clock::elapsed() + HOLD).checked_sub(until).filter(|silent| !until.is_zero() && *silent >= HOLD)?;
+        let for_long = (clock::elapsed() + HOLD)
+            .checked_sub(until)
+            .filter(|silent| !until.is_zero() && *silent >= HOLD)?;
         let seconds = for_long.as_secs();
         let ms = schema::time::millis(for_long);
         Some(Unrenewed {
             why: format!(
-                "what is to be written to {} was neither written nor refused for {seconds} s: its disk hangs or is overloaded",
+                "what is to be written to {} was neither written nor refused for {seconds} s: its \
+                 disk hangs or is overloaded",
                 self.place.0.display()
             ),
             since: clock::Clock::System.now().plus_ms(-ms),
         })
     }
 
-    /// Refuses to go on with a file that has no name any more: what is stored in it is lost when the daemon ends.
+    /// Refuses to go on with a file that has no name any more: what is stored in it is lost when
+    /// the daemon ends.
     fn check_place(&self) -> Result<()> {
         let (path, opened) = &self.place;
         if file_at(path)? == *opened {
@@ -264,7 +300,9 @@ impl Lease {
     /// Refuses what a daemon wants to write that has the database no more.
     pub(super) async fn check(&self, connection: &mut Connection) -> Result<()> {
         self.check_place()?;
-        let epoch: Option<i64> = sqlx::query_scalar("SELECT epoch FROM owner WHERE id = 1").fetch_optional(&mut *connection).await?;
+        let epoch: Option<i64> = sqlx::query_scalar("SELECT epoch FROM owner WHERE id = 1")
+            .fetch_optional(&mut *connection)
+            .await?;
         if epoch == Some(self.epoch) { Ok(()) } else { Err(self.lost(connection).await) }
     }
 
@@ -278,7 +316,8 @@ impl Lease {
 }
 
 impl Store {
-    /// Whether the database is known to be ours at this moment, without asking it: nothing may be started when it is not.
+    /// Whether the database is known to be ours at this moment, without asking it: nothing may be
+    /// started when it is not.
     pub fn is_held(&self) -> bool {
         self.lease.as_ref().is_none_or(Lease::is_held)
     }
@@ -286,26 +325,30 @@ impl Store {
     /// Makes sure that the database is ours, asking it when that is not known.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] when another daemon has it, [`StoreError::Removed`] when it is not there any more,
-    /// [`StoreError::Unavailable`] when nobody can say.
+    /// [`StoreError::Lost`] when another daemon has it, [`StoreError::Removed`] when it is not
+    /// there any more, [`StoreError::Unavailable`] when nobody can say.
     pub async fn ensure_held(&self) -> Result<()> {
         if self.is_held() { Ok(()) } else { self.renew().await }
     }
 
-    /// Why the database is not known to be writable, although nothing else was to be written. Takes no time.
+    /// Why the database is not known to be writable, although nothing else was to be written. Takes
+    /// no time.
     pub fn unrenewed(&self) -> Option<Unrenewed> {
         let lease = self.lease.as_ref()?;
         let refused = lease.unrenewed.borrow().clone();
         refused.or_else(|| lease.unanswered())
     }
 
-    /// Says that we are there, and remembers whether that went well, and whether a change would have room.
+    /// Says that we are there, and remembers whether that went well, and whether a change would
+    /// have room.
     async fn renew(&self) -> Result<()> {
         let Some(lease) = &self.lease else { return Ok(()) };
         let renewed = self.try_renew(lease).await;
         let no_room = self.check_room();
         lease.unrenewed.send_modify(|unrenewed| {
-            let since = unrenewed.as_ref().map_or_else(|| clock::Clock::System.now(), |before| before.since);
+            let since = unrenewed
+                .as_ref()
+                .map_or_else(|| clock::Clock::System.now(), |before| before.since);
             let error = renewed.as_ref().err().or(no_room.as_ref().err());
             *unrenewed = error.map(|error| Unrenewed { why: error.to_string(), since });
         });
@@ -316,10 +359,11 @@ impl Store {
         lease.check_place()?;
         let asked = clock::elapsed();
         let mut writer = self.write.acquire().await?;
-        let done = sqlx::query("UPDATE owner SET renewals = renewals + 1 WHERE id = 1 AND epoch = $1")
-            .bind(lease.epoch)
-            .execute(&mut *writer)
-            .await?;
+        let done =
+            sqlx::query("UPDATE owner SET renewals = renewals + 1 WHERE id = 1 AND epoch = $1")
+                .bind(lease.epoch)
+                .execute(&mut *writer)
+                .await?;
         if done.rows_affected() == 0 {
             return Err(lease.lost(&mut writer).await);
         }
@@ -327,16 +371,21 @@ impl Store {
         Ok(())
     }
 
-    /// Renews the lease until it is lost, and returns why. While the database cannot be written the lease runs out by itself,
-    /// and comes back with the first renewal.
+    /// Renews the lease until it is lost, and returns why. While the database cannot be written the
+    /// lease runs out by itself, and comes back with the first renewal.
     pub async fn keep_lease(&self) -> StoreError {
         loop {
-            let was_renewed = self.lease.as_ref().is_none_or(|lease| lease.unrenewed.borrow().is_none());
+            let was_renewed =
+                self.lease.as_ref().is_none_or(|lease| lease.unrenewed.borrow().is_none());
             tokio::time::sleep(if was_renewed { RENEW_EVERY } else { RENEW_AGAIN }).await;
             match self.renew().await {
                 Err(lost @ (StoreError::Lost(_) | StoreError::Removed(_))) => return lost,
-                Err(error) if was_renewed => tracing::warn!(%error, "the lease of the database could not be renewed; trying again"),
-                Err(error) => tracing::debug!(%error, "the lease of the database could still not be renewed"),
+                Err(error) if was_renewed => {
+                    tracing::warn!(%error, "the lease of the database could not be renewed; trying again")
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the lease of the database could still not be renewed")
+                }
                 Ok(()) => {}
             }
         }
@@ -345,8 +394,10 @@ impl Store {
     /// Lets go of the database, so that the next daemon need not wait.
     pub(super) async fn let_go(&self) {
         let Some(lease) = &self.lease else { return };
-        let released =
-            sqlx::query("UPDATE owner SET released = 1 WHERE id = 1 AND epoch = $1").bind(lease.epoch).execute(&self.write).await;
+        let released = sqlx::query("UPDATE owner SET released = 1 WHERE id = 1 AND epoch = $1")
+            .bind(lease.epoch)
+            .execute(&self.write)
+            .await;
         if let Err(error) = released {
             tracing::debug!(%error, "the database was not let go of; another data directory has to wait for it");
         }

@@ -1,5 +1,6 @@
-//! One daemon per data directory: a lock file with the pid of the one that holds it. The lock is the kernel's (`flock`),
-//! so it is gone when its holder is, however that ended; the pid in the file is for people.
+//! One daemon per data directory: a lock file with the pid of the one that holds it. The lock is
+//! the kernel's (`flock`), so it is gone when its holder is, however that ended; the pid in the
+//! file is for people.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 /// Name of the lock file in the data directory.
 const LOCK_FILE: &str = "lock";
 
-/// How long the lock is waited for where its holder is there: one that was killed may be on its way out.
+/// How long the lock is waited for where its holder is there: one that was killed may be on its way
+/// out.
 const ENDING_WITHIN: Duration = Duration::from_millis(500);
 
 /// The same where its holder is gone: then only what it was about to start can have it.
@@ -47,15 +49,22 @@ pub struct DataDirLock {
 }
 
 impl DataDirLock {
-    /// Takes the directory. Of a daemon that was just killed the kernel, or a child that has not become its command yet, may hold the
-    /// lock for a moment more, which is waited for.
+    /// Takes the directory. Of a daemon that was just killed the kernel, or a child that has not
+    /// become its command yet, may hold the lock for a moment more, which is waited for.
     ///
     /// # Errors
     /// [`LockError::Held`] with the pid of the one that has it.
     pub async fn take(directory: &Path) -> Result<Self, LockError> {
         let io = |source| LockError::Io { path: directory.to_owned(), source };
         let path = directory.join(LOCK_FILE);
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(io)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(io)?;
         let asked_at = Instant::now();
         loop {
             match file.try_lock() {
@@ -70,11 +79,15 @@ impl DataDirLock {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         // For people alone: on a full disk the lock is as good without it.
-        let _unwritten = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+        let _unwritten = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 
-    /// The pid of the one that has a directory, as it wrote it; `None` when nobody has, or that cannot be told.
+    /// The pid of the one that has a directory, as it wrote it; `None` when nobody has, or that
+    /// cannot be told.
     pub fn holder(directory: &Path) -> Option<String> {
         let mut file = File::open(directory.join(LOCK_FILE)).ok()?;
         // One that nobody has is ours for that moment only.
@@ -90,7 +103,8 @@ fn read_pid(file: &mut File) -> std::io::Result<String> {
     Ok(pid.trim().to_owned())
 }
 
-/// Whether there is known to be no such process. Seen from a container there may be another one of that number, or none.
+/// Whether there is known to be no such process. Seen from a container there may be another one of
+/// that number, or none.
 fn is_gone(pid: &str) -> bool {
     let pid = pid.parse().ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))

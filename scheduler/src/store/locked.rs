@@ -1,5 +1,6 @@
-//! A daemon that starts while another program holds the database's lock waits for it, for a bounded time and with words: to end
-//! at once would use up the starts that a service manager allows, over a lock that is gone in a moment.
+//! A daemon that starts while another program holds the database's lock waits for it, for a bounded
+//! time and with words: to end at once would use up the starts that a service manager allows, over
+//! a lock that is gone in a moment.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,14 +10,18 @@ use tokio::time::Instant;
 
 use super::{Db, Result, StoreError, said, unavailable};
 
-/// How long a start waits. Less than the 90 s that systemd gives a start (systemd-system.conf(5), `DefaultTimeoutStartSec=`).
+/// How long a start waits. Less than the 90 s that systemd gives a start (systemd-system.conf(5),
+/// `DefaultTimeoutStartSec=`).
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Source: sqlite.org/rescode.html: `SQLITE_BUSY`, the lowest byte of all its extended codes.
 const BUSY: i32 = 5;
 
 fn is_busy(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<i32>().ok());
+    let code = error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .and_then(|code| code.parse::<i32>().ok());
     code.is_some_and(|code| code & 0xff == BUSY)
 }
 
@@ -38,7 +43,8 @@ pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, patience: Duration)
         }
         if Instant::now() >= until {
             return Err(StoreError::Unavailable(format!(
-                "{}: another program has kept it locked for {} s ({}); `fuser {0}` names it: end it, then start again",
+                "{}: another program has kept it locked for {} s ({}); `fuser {0}` names it: end \
+                 it, then start again",
                 path.display(),
                 patience.as_secs(),
                 said(&error)
@@ -66,7 +72,8 @@ mod tests {
     use crate::store::{LeaseHolder, Store, StoreError};
 
     async fn opened(directory: &Path) -> Result<Store> {
-        let owner = LeaseHolder::here("a".to_owned(), directory, schema::time::Timestamp::from_millis(1));
+        let owner =
+            LeaseHolder::here("a".to_owned(), directory, schema::time::Timestamp::from_millis(1));
         Store::open_as(&directory.join("pvn.db"), Sealer::with_key([7; 32]), &owner).await
     }
 
@@ -76,7 +83,9 @@ mod tests {
         let path = directory.path().join("pvn.db");
         std::fs::File::create(&path).unwrap();
         opened(directory.path()).await.unwrap().close().await;
-        let mut other = super::super::Connection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let mut other = super::super::Connection::connect(&format!("sqlite://{}", path.display()))
+            .await
+            .unwrap();
         let held = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
         let waiting = tokio::spawn({
             let directory = directory.path().to_owned();
@@ -94,13 +103,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pvn.db");
         let store = Store::open(&path, Sealer::with_key([7; 32])).await.unwrap();
-        let mut other = super::super::Connection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let mut other = super::super::Connection::connect(&format!("sqlite://{}", path.display()))
+            .await
+            .unwrap();
         let _held = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
         let error = wait(&store.write, &path, Duration::ZERO).await.unwrap_err();
         assert!(matches!(error, StoreError::Unavailable(_)));
         let text = error.to_string();
         assert!(
-            text.contains("another program has kept it locked for 0 s") && text.contains(&format!("`fuser {}`", path.display())),
+            text.contains("another program has kept it locked for 0 s")
+                && text.contains(&format!("`fuser {}`", path.display())),
             "{text}"
         );
     }

@@ -1,5 +1,5 @@
-//! The steps that bring a database to what this program needs, in order. Written out, because the macro that finds them would have
-//! whoever builds this compile SQLite twice.
+//! The steps that bring a database to what this program needs, in order. Written out, because the
+//! macro that finds them would have whoever builds this compile SQLite twice.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -30,7 +30,13 @@ const STEPS: &[(&str, &str, &str)] = steps![
 pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     let step = |(number, sql, name): &(&str, &'static str, &str)| {
         let number = number.parse().expect("the numbers of migrations are digits");
-        Migration::new(number, Cow::Owned(name.replace('_', " ")), MigrationType::Simple, SqlStr::from_static(sql), false)
+        Migration::new(
+            number,
+            Cow::Owned(name.replace('_', " ")),
+            MigrationType::Simple,
+            SqlStr::from_static(sql),
+            false,
+        )
     };
     Migrator::with_migrations(STEPS.iter().map(step).collect())
 });
@@ -42,10 +48,13 @@ mod tests {
     #[test]
     fn every_file_is_a_step() {
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-        let mut files: Vec<_> =
-            std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut files: Vec<_> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         files.sort();
-        let steps: Vec<_> = STEPS.iter().map(|(number, _, name)| format!("{number}_{name}.sql")).collect();
+        let steps: Vec<_> =
+            STEPS.iter().map(|(number, _, name)| format!("{number}_{name}.sql")).collect();
         assert_eq!(files, steps);
     }
 }

@@ -1,5 +1,6 @@
-//! What the states of instances name, whatever part of them does: every id that stands in their text. Retention removes
-//! nothing of it, so that an engine that keeps one more id needs no change here.
+//! What the states of instances name, whatever part of them does: every id that stands in their
+//! text. Retention removes nothing of it, so that an engine that keeps one more id needs no change
+//! here.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -31,8 +32,13 @@ impl Named {
     }
 }
 
-fn found<'a, T: std::str::FromStr + 'a>(text: &'a str, prefix: &'a str, digits: usize) -> impl Iterator<Item = T> + 'a {
-    text.match_indices(prefix).filter_map(move |(at, _)| text.get(at..at + prefix.len() + digits)?.parse().ok())
+fn found<'a, T: std::str::FromStr + 'a>(
+    text: &'a str,
+    prefix: &'a str,
+    digits: usize,
+) -> impl Iterator<Item = T> + 'a {
+    text.match_indices(prefix)
+        .filter_map(move |(at, _)| text.get(at..at + prefix.len() + digits)?.parse().ok())
 }
 
 #[cfg(test)]
@@ -41,9 +47,13 @@ mod tests {
 
     #[test]
     fn every_id_in_a_text_is_found_wherever_it_stands() {
-        let (job, release, blob) = (JobId::derive(&[b"a"]), ReleaseId::derive(&[b"b"]), BlobId::of(b"c"));
+        let (job, release, blob) =
+            (JobId::derive(&[b"a"]), ReleaseId::derive(&[b"b"]), BlobId::of(b"c"));
         let mut named = Named::default();
-        named.take(&format!("{{\"x\":\"{job}\",\"y\":[\"{release}\",\"says {blob}!\"],\"z\":\"{job}\"}} job- sha256:12 rel"));
+        named.take(&format!(
+            "{{\"x\":\"{job}\",\"y\":[\"{release}\",\"says {blob}!\"],\"z\":\"{job}\"}} job- \
+             sha256:12 rel"
+        ));
         assert_eq!(named.jobs, BTreeSet::from([job]));
         assert_eq!(named.releases, BTreeSet::from([release]));
         assert_eq!(named.blobs, HashSet::from([blob]));

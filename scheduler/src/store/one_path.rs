@@ -1,14 +1,16 @@
-//! One database, one path. SQLite keeps the log of a database beside the name that it was opened by, so over a hard link, or
-//! over a file that is mounted elsewhere too, two programs would have two logs, see nothing of what the other one commits,
-//! and each believe that the lease is its own.
+//! One database, one path. SQLite keeps the log of a database beside the name that it was opened
+//! by, so over a hard link, or over a file that is mounted elsewhere too, two programs would have
+//! two logs, see nothing of what the other one commits, and each believe that the lease is its own.
 //!
-//! The file itself says which path is in use. Each program that opens the database holds a shared lock on one byte of it, far
-//! behind everything that SQLite locks or writes, whose place follows from where the log is; a lock on any other of these bytes
-//! is somebody's with another log. Two that come at the same moment see each other and are both refused. The lease decides
+//! The file itself says which path is in use. Each program that opens the database holds a shared
+//! lock on one byte of it, far behind everything that SQLite locks or writes, whose place follows
+//! from where the log is; a lock on any other of these bytes is somebody's with another log. Two
+//! that come at the same moment see each other and are both refused. The lease decides
 //! between those with the same log, as ever.
 //!
-//! The locks are those of open file descriptions, so that SQLite's own, which are the process's, do not mix with them. A file
-//! that is closed takes the process's locks with it, SQLite's too: hence what is opened here stays open until the process ends.
+//! The locks are those of open file descriptions, so that SQLite's own, which are the process's, do
+//! not mix with them. A file that is closed takes the process's locks with it, SQLite's too: hence
+//! what is opened here stays open until the process ends.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +26,8 @@ use sha2::{Digest, Sha256};
 
 use super::{Result, StoreError};
 
-/// Where the bytes begin. SQLite locks and writes far below: its lock bytes are at 2^30, its largest database has 2^48 bytes.
+/// Where the bytes begin. SQLite locks and writes far below: its lock bytes are at 2^30, its
+/// largest database has 2^48 bytes.
 const FIRST: i64 = 1 << 61;
 
 /// How many there are.
@@ -33,19 +36,22 @@ const BYTES: i64 = 1 << 60;
 /// What this process holds, by device, inode and byte; never closed.
 static HELD: Mutex<BTreeMap<(u64, u64, i64), File>> = Mutex::new(BTreeMap::new());
 
-/// Holds the database by this path until the process ends. Before its first connection is opened; once more changes nothing.
+/// Holds the database by this path until the process ends. Before its first connection is opened;
+/// once more changes nothing.
 ///
 /// # Errors
-/// [`StoreError::Paths`] when the file has two names or is used by another path; [`StoreError::Unavailable`] when that cannot be
-/// told.
+/// [`StoreError::Paths`] when the file has two names or is used by another path;
+/// [`StoreError::Unavailable`] when that cannot be told.
 pub(super) fn hold(path: &Path) -> Result<()> {
-    let unavailable = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+    let unavailable =
+        |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
     // SQLite follows symbolic links before it names its log.
     let real = path.canonicalize().map_err(unavailable)?;
     let metadata = real.metadata().map_err(unavailable)?;
     if metadata.nlink() > 1 {
         let why = format!(
-            "has {} names: remove the hard links to it (`find -inum {}` finds them), or make copies of it with `pvn-scheduler backup`",
+            "has {} names: remove the hard links to it (`find -inum {}` finds them), or make \
+             copies of it with `pvn-scheduler backup`",
             metadata.nlink(),
             metadata.ino()
         );
@@ -70,8 +76,8 @@ pub(super) fn hold(path: &Path) -> Result<()> {
     match locked {
         Ok(_) => {
             let why = format!(
-                "is in use by another path, a bind mount perhaps: start this one with the path that the other program uses, or stop that one first \
-                 (`fuser {}` names it)",
+                "is in use by another path, a bind mount perhaps: start this one with the path \
+                 that the other program uses, or stop that one first (`fuser {}` names it)",
                 real.display()
             );
             Err(StoreError::Paths { path: path.to_owned(), why })
@@ -80,7 +86,8 @@ pub(super) fn hold(path: &Path) -> Result<()> {
     }
 }
 
-/// The byte of this database's log: the same for all that have the same log, whatever they call the directory that it is in.
+/// The byte of this database's log: the same for all that have the same log, whatever they call the
+/// directory that it is in.
 fn byte_of(real: &Path) -> std::io::Result<i64> {
     let directory = real.parent().unwrap_or(real).metadata()?;
     let mut digest = Sha256::new();
@@ -101,7 +108,13 @@ fn lock_alone(file: &File, byte: i64) -> std::result::Result<bool, Errno> {
 /// A lock of this kind on these bytes.
 fn flock(kind: i32, from: i64, to: i64) -> libc::flock {
     let small = |number: i32| i16::try_from(number).expect("kinds of locks are small numbers");
-    libc::flock { l_type: small(kind), l_whence: small(libc::SEEK_SET), l_start: from, l_len: to - from, l_pid: 0 }
+    libc::flock {
+        l_type: small(kind),
+        l_whence: small(libc::SEEK_SET),
+        l_start: from,
+        l_len: to - from,
+        l_pid: 0,
+    }
 }
 
 fn lock(file: &File, byte: i64) -> std::result::Result<(), Errno> {

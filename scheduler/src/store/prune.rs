@@ -1,4 +1,5 @@
-//! What retention reads and removes. Each call is one small transaction or one short query: commits wait for no more.
+//! What retention reads and removes. Each call is one small transaction or one short query: commits
+//! wait for no more.
 
 use futures::TryStreamExt;
 use schema::id::{BlobId, JobId, ReleaseId};
@@ -55,7 +56,8 @@ pub struct OldEntry {
 }
 
 impl Store {
-    /// Whether a daemon of ours, or a program that knows that it is alone, writes here: begins a small change.
+    /// Whether a daemon of ours, or a program that knows that it is alone, writes here: begins a
+    /// small change.
     async fn change<T>(&self, make: impl AsyncFnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         let mut writer = self.write.acquire().await?;
         let changed = async {
@@ -82,7 +84,8 @@ impl Store {
         // As bytes: what stands in a row that cannot be read is needed no less.
         for query in [
             "SELECT CAST(state AS BLOB) AS text FROM instances WHERE state IS NOT NULL",
-            "SELECT CAST(start AS BLOB) AS text FROM jobs WHERE ended_at IS NULL AND start IS NOT NULL",
+            "SELECT CAST(start AS BLOB) AS text FROM jobs WHERE ended_at IS NULL AND start IS NOT \
+             NULL",
         ] {
             let mut rows = sqlx::query(query).fetch(&self.read);
             while let Some(row) = rows.try_next().await? {
@@ -92,11 +95,17 @@ impl Store {
         Ok(named)
     }
 
-    /// The group after this place, in an order of their own: its place, and the group or why it is none of ours.
-    pub async fn job_group_after(&self, after: &Key) -> Result<Option<(Key, std::result::Result<JobGroup, String>)>> {
+    /// The group after this place, in an order of their own: its place, and the group or why it is
+    /// none of ours.
+    pub async fn job_group_after(
+        &self,
+        after: &Key,
+    ) -> Result<Option<(Key, std::result::Result<JobGroup, String>)>> {
         let row = sqlx::query(
-            "SELECT seq, CAST(instance_id AS BLOB) AS place, CAST(kind AS BLOB) AS named, instance_id, kind FROM jobs
-             WHERE (instance_id, kind) > (CAST($1 AS TEXT), CAST($2 AS TEXT)) AND typeof(instance_id) = 'text' AND typeof(kind) = 'text'
+            "SELECT seq, CAST(instance_id AS BLOB) AS place, CAST(kind AS BLOB) AS named, \
+             instance_id, kind FROM jobs
+             WHERE (instance_id, kind) > (CAST($1 AS TEXT), CAST($2 AS TEXT)) AND \
+             typeof(instance_id) = 'text' AND typeof(kind) = 'text'
              ORDER BY instance_id, kind LIMIT 1",
         )
         .bind(&after.0)
@@ -104,7 +113,8 @@ impl Store {
         .fetch_optional(&self.read)
         .await?;
         let Some(row) = row else { return Ok(None) };
-        let group = || Ok(JobGroup { instance: get(&row, "instance_id")?, kind: word(&row, "kind")? });
+        let group =
+            || Ok(JobGroup { instance: get(&row, "instance_id")?, kind: word(&row, "kind")? });
         let group = match named("jobs", &["seq"], &row, group()) {
             Ok(group) => Ok(group),
             Err(StoreError::Corrupt(why)) => Err(why),
@@ -113,10 +123,12 @@ impl Store {
         Ok(Some(((row.try_get("place")?, row.try_get("named")?), group)))
     }
 
-    /// The number of the oldest of the newest `keep` jobs of a group; `None` when there are no more than these.
+    /// The number of the oldest of the newest `keep` jobs of a group; `None` when there are no more
+    /// than these.
     pub async fn newest_jobs_from(&self, group: &JobGroup, keep: u32) -> Result<Option<i64>> {
         let seqs: Vec<i64> = sqlx::query_scalar(
-            "SELECT seq FROM jobs WHERE instance_id = $1 AND kind = $2 AND seq <= $4 ORDER BY seq DESC LIMIT 2 OFFSET $3",
+            "SELECT seq FROM jobs WHERE instance_id = $1 AND kind = $2 AND seq <= $4 ORDER BY seq \
+             DESC LIMIT 2 OFFSET $3",
         )
         .bind(&group.instance)
         .bind(group.kind.as_str())
@@ -128,7 +140,13 @@ impl Store {
     }
 
     /// Jobs of a group with numbers above `after` and below `below`, oldest first.
-    pub async fn old_jobs(&self, group: &JobGroup, after: i64, below: i64, limit: u32) -> Result<RowsStep<OldJob>> {
+    pub async fn old_jobs(
+        &self,
+        group: &JobGroup,
+        after: i64,
+        below: i64,
+        limit: u32,
+    ) -> Result<RowsStep<OldJob>> {
         let rows = sqlx::query(
             "SELECT id, seq, status, created_at, ended_at FROM jobs
              WHERE instance_id = $1 AND kind = $2 AND seq > $3 AND seq < $4 ORDER BY seq LIMIT $5",
@@ -140,7 +158,10 @@ impl Store {
         .bind(i64::from(limit))
         .fetch_all(&self.read)
         .await?;
-        let newest = [self.newest(group, JobStatus::Succeeded).await?, self.newest(group, JobStatus::Failed).await?];
+        let newest = [
+            self.newest(group, JobStatus::Succeeded).await?,
+            self.newest(group, JobStatus::Failed).await?,
+        ];
         RowsStep::read("jobs", &rows, |row| {
             let (seq, status): (i64, JobStatus) = (row.try_get("seq")?, word(row, "status")?);
             let newest = match status {
@@ -152,7 +173,9 @@ impl Store {
                 status,
                 created_at: instant(row, "created_at")?,
                 is_over: get::<Option<i64>>(row, "ended_at")?.is_some(),
-                has_newer: newest.as_ref().is_some_and(|newest| newest.try_get::<i64, _>("seq").is_ok_and(|newest| newest > seq)),
+                has_newer: newest.as_ref().is_some_and(|newest| {
+                    newest.try_get::<i64, _>("seq").is_ok_and(|newest| newest > seq)
+                }),
             })
         })
     }
@@ -162,16 +185,23 @@ impl Store {
         // Spelled out, so that the index of failures is used.
         let row = if status == JobStatus::Failed {
             "SELECT seq, report, CAST(report AS BLOB) AS text FROM jobs
-             WHERE instance_id = $1 AND kind = $2 AND status = 'FAILED' AND seq <= $3 ORDER BY seq DESC LIMIT 1"
+             WHERE instance_id = $1 AND kind = $2 AND status = 'FAILED' AND seq <= $3 ORDER BY seq \
+             DESC LIMIT 1"
         } else {
             "SELECT seq, report, CAST(report AS BLOB) AS text FROM jobs
-             WHERE instance_id = $1 AND kind = $2 AND status = 'SUCCEEDED' AND seq <= $3 ORDER BY seq DESC LIMIT 1"
+             WHERE instance_id = $1 AND kind = $2 AND status = 'SUCCEEDED' AND seq <= $3 ORDER BY \
+             seq DESC LIMIT 1"
         };
-        Ok(sqlx::query(row).bind(&group.instance).bind(group.kind.as_str()).bind(LARGEST).fetch_optional(&self.read).await?)
+        Ok(sqlx::query(row)
+            .bind(&group.instance)
+            .bind(group.kind.as_str())
+            .bind(LARGEST)
+            .fetch_optional(&self.read)
+            .await?)
     }
 
-    /// The blobs that the newest success and the newest failure of a group left; of a report that cannot be read whatever stands
-    /// in it.
+    /// The blobs that the newest success and the newest failure of a group left; of a report that
+    /// cannot be read whatever stands in it.
     pub async fn landmarks(&self, group: &JobGroup) -> Result<Vec<BlobId>> {
         let mut blobs = Vec::new();
         for status in [JobStatus::Succeeded, JobStatus::Failed] {
@@ -180,7 +210,9 @@ impl Store {
                 Ok(report) => blobs.extend(report.iter().flat_map(structured::blobs_of)),
                 Err(_) => {
                     let mut named = Named::default();
-                    named.take(&String::from_utf8_lossy(row.try_get::<Option<&[u8]>, _>("text")?.unwrap_or_default()));
+                    named.take(&String::from_utf8_lossy(
+                        row.try_get::<Option<&[u8]>, _>("text")?.unwrap_or_default(),
+                    ));
                     blobs.extend(named.blobs);
                 }
             }
@@ -191,7 +223,9 @@ impl Store {
     /// Removes jobs, and the documents that no other job printed. Returns how many documents went.
     pub async fn remove_jobs(&self, jobs: &[JobId]) -> Result<u64> {
         self.change(async |to| {
-            let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT structured FROM jobs WHERE structured IS NOT NULL AND id IN (");
+            let mut query = QueryBuilder::<Db>::new(
+                "SELECT DISTINCT structured FROM jobs WHERE structured IS NOT NULL AND id IN (",
+            );
             ids(&mut query, jobs);
             let documents = texts(query.build().fetch_all(&mut *to).await?);
             let mut query = QueryBuilder::<Db>::new("DELETE FROM jobs WHERE id IN (");
@@ -199,11 +233,13 @@ impl Store {
             query.build().execute(&mut *to).await?;
             let mut gone = 0;
             for document in documents {
-                let done =
-                    sqlx::query("DELETE FROM structured WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.structured = $1)")
-                        .bind(document)
-                        .execute(&mut *to)
-                        .await?;
+                let done = sqlx::query(
+                    "DELETE FROM structured WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM jobs \
+                     WHERE jobs.structured = $1)",
+                )
+                .bind(document)
+                .execute(&mut *to)
+                .await?;
                 gone += done.rows_affected();
             }
             Ok(gone)
@@ -211,10 +247,12 @@ impl Store {
         .await
     }
 
-    /// Entries of the log after this number, oldest first; never the newest, which the next number follows.
+    /// Entries of the log after this number, oldest first; never the newest, which the next number
+    /// follows.
     pub async fn old_entries(&self, after: i64, limit: u32) -> Result<RowsStep<OldEntry>> {
         let rows = sqlx::query(
-            "SELECT seq, at, kind, actor FROM events WHERE seq > $1 AND seq < (SELECT MAX(seq) FROM events WHERE seq <= $3) ORDER BY seq LIMIT $2",
+            "SELECT seq, at, kind, actor FROM events WHERE seq > $1 AND seq < (SELECT MAX(seq) \
+             FROM events WHERE seq <= $3) ORDER BY seq LIMIT $2",
         )
         .bind(after)
         .bind(i64::from(limit))
@@ -244,17 +282,30 @@ impl Store {
         .await
     }
 
-    /// Releases from before `cutoff` that are not among the newest `keep` of their service, that no instance pursues, and that
-    /// are not the last that converged in a channel; with numbers above `after`.
-    pub async fn old_releases(&self, cutoff: Timestamp, keep: u32, after: i64, limit: u32) -> Result<RowsStep<ReleaseId>> {
+    /// Releases from before `cutoff` that are not among the newest `keep` of their service, that no
+    /// instance pursues, and that are not the last that converged in a channel; with numbers
+    /// above `after`.
+    pub async fn old_releases(
+        &self,
+        cutoff: Timestamp,
+        keep: u32,
+        after: i64,
+        limit: u32,
+    ) -> Result<RowsStep<ReleaseId>> {
         let rows = sqlx::query(
             "SELECT r.seq, r.id FROM releases AS r
-             WHERE r.seq > $1 AND r.seq <= $5 AND r.created_at < $2 AND r.number <= (SELECT beyond.number FROM releases AS beyond
-                 WHERE beyond.service_id = r.service_id ORDER BY beyond.number DESC LIMIT 1 OFFSET $3)
-             AND NOT EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = r.service_id AND i.release_id = r.id)
-             AND NOT EXISTS (SELECT 1 FROM release_channels AS c WHERE c.release_id = r.id AND c.converged_at IS NOT NULL
-                 AND NOT EXISTS (SELECT 1 FROM releases AS nr JOIN release_channels AS n ON n.release_id = nr.id
-                     WHERE nr.service_id = r.service_id AND nr.number > r.number AND n.channel_id = c.channel_id AND n.converged_at IS NOT NULL))
+             WHERE r.seq > $1 AND r.seq <= $5 AND r.created_at < $2 AND r.number <= (SELECT \
+             beyond.number FROM releases AS beyond
+                 WHERE beyond.service_id = r.service_id ORDER BY beyond.number DESC LIMIT 1 OFFSET \
+             $3)
+             AND NOT EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = r.service_id AND \
+             i.release_id = r.id)
+             AND NOT EXISTS (SELECT 1 FROM release_channels AS c WHERE c.release_id = r.id AND \
+             c.converged_at IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM releases AS nr JOIN release_channels AS n ON \
+             n.release_id = nr.id
+                     WHERE nr.service_id = r.service_id AND nr.number > r.number AND n.channel_id \
+             = c.channel_id AND n.converged_at IS NOT NULL))
              ORDER BY r.seq LIMIT $4",
         )
         .bind(after)
@@ -270,7 +321,9 @@ impl Store {
     /// Removes releases, and the commands and versions of documents that nothing names any more.
     pub async fn remove_releases(&self, releases: &[ReleaseId], named: &Named) -> Result<()> {
         self.change(async |to| {
-            let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT compiled FROM release_channels WHERE release_id IN (");
+            let mut query = QueryBuilder::<Db>::new(
+                "SELECT DISTINCT compiled FROM release_channels WHERE release_id IN (",
+            );
             ids(&mut query, releases);
             let compiled = texts(query.build().fetch_all(&mut *to).await?);
             for table in ["release_channels WHERE release_id", "releases WHERE id"] {
@@ -282,25 +335,36 @@ impl Store {
                 if digest.parse().is_ok_and(|digest: BlobId| named.blobs.contains(&digest)) {
                     continue;
                 }
-                sqlx::query("DELETE FROM compiled WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM release_channels WHERE compiled = $1)")
-                    .bind(digest)
-                    .execute(&mut *to)
-                    .await?;
+                sqlx::query(
+                    "DELETE FROM compiled WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM \
+                     release_channels WHERE compiled = $1)",
+                )
+                .bind(digest)
+                .execute(&mut *to)
+                .await?;
             }
             Ok(())
         })
         .await
     }
 
-    /// Removes versions of documents from before `cutoff` that are not among the newest `keep`, and that no release was made
-    /// with; at most `limit`. Returns how many went.
-    pub async fn remove_old_documents(&self, cutoff: Timestamp, keep: u32, limit: u32) -> Result<u64> {
+    /// Removes versions of documents from before `cutoff` that are not among the newest `keep`, and
+    /// that no release was made with; at most `limit`. Returns how many went.
+    pub async fn remove_old_documents(
+        &self,
+        cutoff: Timestamp,
+        keep: u32,
+        limit: u32,
+    ) -> Result<u64> {
         self.change(async |to| {
             let rows = sqlx::query(
                 "SELECT d.rowid FROM documents AS d WHERE d.created_at < $1
-                 AND d.version <= (SELECT MAX(n.version) FROM documents AS n WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name) - $2
-                 AND (d.kind <> 'service' OR NOT EXISTS (SELECT 1 FROM applications AS a JOIN services AS s ON s.application_id = a.id
-                     JOIN releases AS r ON r.service_id = s.id WHERE a.name = d.application AND s.name = d.name AND r.service_version = d.version))
+                 AND d.version <= (SELECT MAX(n.version) FROM documents AS n WHERE n.kind = d.kind \
+                 AND n.application = d.application AND n.name = d.name) - $2
+                 AND (d.kind <> 'service' OR NOT EXISTS (SELECT 1 FROM applications AS a JOIN \
+                 services AS s ON s.application_id = a.id
+                     JOIN releases AS r ON r.service_id = s.id WHERE a.name = d.application AND \
+                 s.name = d.name AND r.service_version = d.version))
                  LIMIT $3",
             )
             .bind(cutoff.as_millis())
@@ -309,7 +373,10 @@ impl Store {
             .fetch_all(&mut *to)
             .await?;
             for row in &rows {
-                sqlx::query("DELETE FROM documents WHERE rowid = $1").bind(row.try_get::<i64, _>(0)?).execute(&mut *to).await?;
+                sqlx::query("DELETE FROM documents WHERE rowid = $1")
+                    .bind(row.try_get::<i64, _>(0)?)
+                    .execute(&mut *to)
+                    .await?;
             }
             Ok(rows.len() as u64)
         })
@@ -318,7 +385,8 @@ impl Store {
 
     /// Of these jobs those that are over, or that the database does not know.
     pub async fn over_or_unknown(&self, jobs: &[JobId]) -> Result<Vec<JobId>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT id FROM jobs WHERE ended_at IS NULL AND id IN (");
+        let mut query =
+            QueryBuilder::<Db>::new("SELECT id FROM jobs WHERE ended_at IS NULL AND id IN (");
         ids(&mut query, jobs);
         let rows: Vec<String> = query.build_query_scalar().fetch_all(&self.read).await?;
         Ok(jobs.iter().copied().filter(|job| !rows.contains(&job.to_string())).collect())

@@ -83,12 +83,24 @@ impl RetentionMetrics {
     }
 
     /// By metric name with labels.
-    #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floating point; beyond 2^53 nobody reads the last digit")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "Prometheus counts in floating point; beyond 2^53 nobody reads the last digit"
+    )]
     pub fn metrics(&self) -> BTreeMap<String, f64> {
-        let mut metrics: BTreeMap<String, f64> =
-            self.kinds().into_iter().map(|(kind, number)| (format!("pvn_pruned_total{{kind=\"{kind}\"}}"), number as f64)).collect();
-        metrics.insert("pvn_pruned_blob_bytes_total".to_owned(), self.blob_bytes.load(Ordering::Relaxed) as f64);
-        metrics.insert("pvn_prune_unreadable_rows".to_owned(), self.unreadable.load(Ordering::Relaxed) as f64);
+        let mut metrics: BTreeMap<String, f64> = self
+            .kinds()
+            .into_iter()
+            .map(|(kind, number)| (format!("pvn_pruned_total{{kind=\"{kind}\"}}"), number as f64))
+            .collect();
+        metrics.insert(
+            "pvn_pruned_blob_bytes_total".to_owned(),
+            self.blob_bytes.load(Ordering::Relaxed) as f64,
+        );
+        metrics.insert(
+            "pvn_prune_unreadable_rows".to_owned(),
+            self.unreadable.load(Ordering::Relaxed) as f64,
+        );
         metrics.insert("pvn_prune_passes_total".to_owned(), self.passes() as f64);
         metrics
     }

@@ -10,13 +10,17 @@ use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
 use super::instances::unreadable_name;
-use super::row::{count, get, instant, instant_or_null, json, named, number, readable, word, word_or_null};
+use super::row::{
+    count, get, instant, instant_or_null, json, named, number, readable, word, word_or_null,
+};
 use super::{Db, PageRequest, Result, Row, Store};
 use crate::compile::{Commands, StoredValue, Values};
 
 mod write;
 
-pub(super) use write::{StatusChange, insert, put_channels, put_compiled, set_refused, set_statuses};
+pub(super) use write::{
+    StatusChange, insert, put_channels, put_compiled, set_refused, set_statuses,
+};
 
 /// Most releases of a channel that going back looks at: those of years.
 const WENT_LIMIT: i64 = 10_000;
@@ -75,7 +79,9 @@ fn shown_params(values: &Values) -> BTreeMap<String, String> {
     };
     let all = values.all.iter().map(|(name, value)| (name.clone(), shown(value)));
     let own = values.per_channel.iter();
-    let per_channel = own.flat_map(|(channel, values)| values.iter().map(move |(name, value)| (format!("{channel}:{name}"), shown(value))));
+    let per_channel = own.flat_map(|(channel, values)| {
+        values.iter().map(move |(name, value)| (format!("{channel}:{name}"), shown(value)))
+    });
     all.chain(per_channel).collect()
 }
 
@@ -107,7 +113,8 @@ pub struct ReleaseFilter {
     pub service: Option<ServiceId>,
 }
 
-/// How a release stands over all its channels: the worst that stands anywhere and needs somebody, else the furthest from done.
+/// How a release stands over all its channels: the worst that stands anywhere and needs somebody,
+/// else the furthest from done.
 pub fn over_all(channels: &[ChannelStatus]) -> Status {
     const WORST_FIRST: [Status; 9] = [
         Status::Broken,
@@ -120,7 +127,10 @@ pub fn over_all(channels: &[ChannelStatus]) -> Status {
         Status::Converged,
         Status::Deleted,
     ];
-    WORST_FIRST.into_iter().find(|status| channels.iter().any(|channel| channel.status == *status)).unwrap_or(Status::Converged)
+    WORST_FIRST
+        .into_iter()
+        .find(|status| channels.iter().any(|channel| channel.status == *status))
+        .unwrap_or(Status::Converged)
 }
 
 fn narrow(query: &mut QueryBuilder<Db>, filter: &ReleaseFilter) {
@@ -128,7 +138,10 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ReleaseFilter) {
     if let Some(service) = filter.service {
         query.push(" AND r.service_id = ").push_bind(service.to_string());
     } else if let Some(application) = filter.application {
-        query.push(" AND r.service_id IN (SELECT id FROM services WHERE application_id = ").push_bind(application.to_string()).push(")");
+        query
+            .push(" AND r.service_id IN (SELECT id FROM services WHERE application_id = ")
+            .push_bind(application.to_string())
+            .push(")");
     }
 }
 
@@ -186,14 +199,16 @@ fn shown(row: &Row, channels: &mut BTreeMap<String, Vec<ChannelStatus>>) -> Resu
 }
 
 impl Store {
-    /// How these releases stand in their channels, by their ids. A channel whose row cannot be read has no name to show.
+    /// How these releases stand in their channels, by their ids. A channel whose row cannot be read
+    /// has no name to show.
     async fn channels_of(&self, releases: &[Row]) -> Result<BTreeMap<String, Vec<ChannelStatus>>> {
         let mut channels: BTreeMap<String, Vec<ChannelStatus>> = BTreeMap::new();
         if releases.is_empty() {
             return Ok(channels);
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT rc.release_id, rc.status, c.name FROM release_channels AS rc LEFT JOIN channels AS c ON c.id = rc.channel_id WHERE rc.release_id IN (",
+            "SELECT rc.release_id, rc.status, c.name FROM release_channels AS rc LEFT JOIN \
+             channels AS c ON c.id = rc.channel_id WHERE rc.release_id IN (",
         );
         let mut list = query.separated(", ");
         for row in releases {
@@ -202,14 +217,22 @@ impl Store {
         query.push(") ORDER BY c.position, c.name");
         for row in query.build().fetch_all(&self.lists).await? {
             let channel = word(&row, "name").unwrap_or_else(|_| unreadable_name());
-            let status = ChannelStatus { channel, status: word(&row, "status").unwrap_or(Status::Broken), version: None };
+            let status = ChannelStatus {
+                channel,
+                status: word(&row, "status").unwrap_or(Status::Broken),
+                version: None,
+            };
             channels.entry(get(&row, "release_id")?).or_default().push(status);
         }
         Ok(channels)
     }
 
     /// Releases, newest first.
-    pub async fn releases(&self, filter: &ReleaseFilter, page: &PageRequest) -> Result<Page<Release>> {
+    pub async fn releases(
+        &self,
+        filter: &ReleaseFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Release>> {
         let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM releases AS r");
         narrow(&mut query, filter);
         let total: i64 = query.build_query_scalar().fetch_one(&self.lists).await?;
@@ -221,7 +244,12 @@ impl Store {
         query.push(" ORDER BY r.seq DESC LIMIT ").push_bind(page.rows());
         let rows = query.build().fetch_all(&self.lists).await?;
         let mut channels = self.channels_of(&rows).await?;
-        page.page(rows, total, |row| Ok(get::<i64>(row, "seq")?.to_string()), |row| shown(row, &mut channels))
+        page.page(
+            rows,
+            total,
+            |row| Ok(get::<i64>(row, "seq")?.to_string()),
+            |row| shown(row, &mut channels),
+        )
     }
 
     /// One release as people see it, by id.
@@ -235,42 +263,59 @@ impl Store {
 
     /// One release as it is stored.
     pub async fn release_row(&self, id: ReleaseId) -> Result<Option<ReleaseRow>> {
-        let row = sqlx::query("SELECT * FROM releases WHERE id = $1").bind(id.to_string()).fetch_optional(&self.read).await?;
+        let row = sqlx::query("SELECT * FROM releases WHERE id = $1")
+            .bind(id.to_string())
+            .fetch_optional(&self.read)
+            .await?;
         row.as_ref().map(read_release).transpose()
     }
 
-    /// The newest release of a service that has this version. All of them have the same values and the same service's config.
-    pub async fn release_of_version(&self, service: ServiceId, version: &str) -> Result<Option<ReleaseRow>> {
-        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 AND version = $2 ORDER BY number DESC LIMIT 1")
-            .bind(service.to_string())
-            .bind(version)
-            .fetch_optional(&self.read)
-            .await?;
+    /// The newest release of a service that has this version. All of them have the same values and
+    /// the same service's config.
+    pub async fn release_of_version(
+        &self,
+        service: ServiceId,
+        version: &str,
+    ) -> Result<Option<ReleaseRow>> {
+        let row = sqlx::query(
+            "SELECT * FROM releases WHERE service_id = $1 AND version = $2 ORDER BY number DESC \
+             LIMIT 1",
+        )
+        .bind(service.to_string())
+        .bind(version)
+        .fetch_optional(&self.read)
+        .await?;
         row.as_ref().map(read_release).transpose()
     }
 
     /// The newest release of a service.
     pub async fn newest_release(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
-        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 ORDER BY number DESC LIMIT 1")
-            .bind(service.to_string())
-            .fetch_optional(&self.read)
-            .await?;
+        let row = sqlx::query(
+            "SELECT * FROM releases WHERE service_id = $1 ORDER BY number DESC LIMIT 1",
+        )
+        .bind(service.to_string())
+        .fetch_optional(&self.read)
+        .await?;
         row.as_ref().map(read_release).transpose()
     }
 
     /// A service's newest release that is no rollback.
     pub async fn newest_order(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
-        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 AND rolled_back_to IS NULL ORDER BY number DESC LIMIT 1")
-            .bind(service.to_string())
-            .fetch_optional(&self.read)
-            .await?;
+        let row = sqlx::query(
+            "SELECT * FROM releases WHERE service_id = $1 AND rolled_back_to IS NULL ORDER BY \
+             number DESC LIMIT 1",
+        )
+        .bind(service.to_string())
+        .fetch_optional(&self.read)
+        .await?;
         row.as_ref().map(read_release).transpose()
     }
 
     /// The newest release of each service of an application that has one, as far as it can be read.
     pub async fn newest_releases(&self, application: ApplicationId) -> Result<Vec<ReleaseRow>> {
         let rows = sqlx::query(
-            "SELECT r.* FROM services AS s JOIN releases AS r ON r.service_id = s.id AND r.number = s.release_count WHERE s.application_id = $1",
+            "SELECT r.* FROM services AS s JOIN releases AS r ON r.service_id = s.id AND r.number \
+             = s.release_count WHERE s.application_id = $1",
         )
         .bind(application.to_string())
         .fetch_all(&self.read)
@@ -281,7 +326,8 @@ impl Store {
     /// The newest releases that went to a channel, in the order of their numbers.
     pub async fn went_to(&self, service: ServiceId, channel: ChannelId) -> Result<Vec<Went>> {
         let rows = sqlx::query(
-            "SELECT r.id, r.number, r.version, r.rolled_back_to, rc.converged_at, rc.refused FROM releases AS r
+            "SELECT r.id, r.number, r.version, r.rolled_back_to, rc.converged_at, rc.refused FROM \
+             releases AS r
              JOIN release_channels AS rc ON rc.release_id = r.id
              WHERE r.service_id = $1 AND rc.channel_id = $2 ORDER BY r.number DESC LIMIT $3",
         )
@@ -303,15 +349,22 @@ impl Store {
         rows.iter().rev().map(|row| named("releases", &["id"], row, read(row))).collect()
     }
 
-    /// What began in each channel of a service: the releases that were themselves converged there, or applied, or may have been. An
-    /// apply that is handed over and not over yet counts: every gate let it through. A release that goes back to what the channel once
-    /// had, and that was only asked for, does not. (`CROSS JOIN` keeps SQLite from reading the applies of all services first.)
-    pub async fn begun(&self, service: ServiceId) -> Result<BTreeMap<ChannelId, BTreeSet<ReleaseId>>> {
+    /// What began in each channel of a service: the releases that were themselves converged there,
+    /// or applied, or may have been. An apply that is handed over and not over yet counts:
+    /// every gate let it through. A release that goes back to what the channel once
+    /// had, and that was only asked for, does not. (`CROSS JOIN` keeps SQLite from reading the
+    /// applies of all services first.)
+    pub async fn begun(
+        &self,
+        service: ServiceId,
+    ) -> Result<BTreeMap<ChannelId, BTreeSet<ReleaseId>>> {
         let rows = sqlx::query(
-            "SELECT rc.channel_id, rc.release_id FROM releases AS r JOIN release_channels AS rc ON rc.release_id = r.id
+            "SELECT rc.channel_id, rc.release_id FROM releases AS r JOIN release_channels AS rc \
+             ON rc.release_id = r.id
              WHERE r.service_id = $1 AND rc.converged_at IS NOT NULL
              UNION SELECT i.channel_id, j.release_id FROM instances AS i CROSS JOIN jobs AS j
-             WHERE i.service_id = $1 AND j.instance_id = i.id AND j.kind = $2 AND j.once = 0 AND (j.started_at IS NOT NULL OR j.ended_at IS NULL OR j.status = $3)",
+             WHERE i.service_id = $1 AND j.instance_id = i.id AND j.kind = $2 AND j.once = 0 AND \
+             (j.started_at IS NOT NULL OR j.ended_at IS NULL OR j.status = $3)",
         )
         .bind(service.to_string())
         .bind(JobKind::Apply.as_str())
@@ -326,9 +379,14 @@ impl Store {
     }
 
     /// The channels in which a service was ever converged at this version.
-    pub async fn converged_at(&self, service: ServiceId, version: &str) -> Result<BTreeSet<ChannelId>> {
+    pub async fn converged_at(
+        &self,
+        service: ServiceId,
+        version: &str,
+    ) -> Result<BTreeSet<ChannelId>> {
         let rows = sqlx::query(
-            "SELECT DISTINCT rc.channel_id FROM release_channels AS rc JOIN releases AS r ON r.id = rc.release_id
+            "SELECT DISTINCT rc.channel_id FROM release_channels AS rc JOIN releases AS r ON r.id \
+             = rc.release_id
              WHERE r.service_id = $1 AND r.version = $2 AND rc.converged_at IS NOT NULL",
         )
         .bind(service.to_string())
@@ -339,9 +397,14 @@ impl Store {
     }
 
     /// The channels to which any release of a service of this version went.
-    pub async fn channels_of_version(&self, service: ServiceId, version: &str) -> Result<BTreeSet<ChannelId>> {
+    pub async fn channels_of_version(
+        &self,
+        service: ServiceId,
+        version: &str,
+    ) -> Result<BTreeSet<ChannelId>> {
         let rows = sqlx::query(
-            "SELECT DISTINCT rc.channel_id FROM release_channels AS rc JOIN releases AS r ON r.id = rc.release_id
+            "SELECT DISTINCT rc.channel_id FROM release_channels AS rc JOIN releases AS r ON r.id \
+             = rc.release_id
              WHERE r.service_id = $1 AND r.version = $2",
         )
         .bind(service.to_string())
@@ -353,41 +416,61 @@ impl Store {
 
     /// Whether a version of a service is taken.
     pub async fn version_exists(&self, service: ServiceId, version: &str) -> Result<bool> {
-        let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM releases WHERE service_id = $1 AND version = $2")
-            .bind(service.to_string())
-            .bind(version)
-            .fetch_one(&self.read)
-            .await?;
+        let found: i64 = sqlx::query_scalar(
+            "SELECT COUNT(*) FROM releases WHERE service_id = $1 AND version = $2",
+        )
+        .bind(service.to_string())
+        .bind(version)
+        .fetch_one(&self.read)
+        .await?;
         Ok(found > 0)
     }
 
     /// What a release means for its channels, with their names.
-    pub async fn release_channels(&self, release: ReleaseId) -> Result<Vec<(ChannelName, ReleaseChannelRow)>> {
+    pub async fn release_channels(
+        &self,
+        release: ReleaseId,
+    ) -> Result<Vec<(ChannelName, ReleaseChannelRow)>> {
         let rows = sqlx::query(
-            "SELECT rc.*, c.name FROM release_channels AS rc JOIN channels AS c ON c.id = rc.channel_id WHERE rc.release_id = $1",
+            "SELECT rc.*, c.name FROM release_channels AS rc JOIN channels AS c ON c.id = \
+             rc.channel_id WHERE rc.release_id = $1",
         )
         .bind(release.to_string())
         .fetch_all(&self.read)
         .await?;
-        rows.iter().map(|row| named("release_channels", &["release_id", "channel_id"], row, read_channel(row))).collect()
+        rows.iter()
+            .map(|row| {
+                named("release_channels", &["release_id", "channel_id"], row, read_channel(row))
+            })
+            .collect()
     }
 
     /// The digest of the commands that a release has for a channel.
-    pub async fn compiled_for(&self, release: ReleaseId, channel: ChannelId) -> Result<Option<BlobId>> {
-        let row = sqlx::query("SELECT compiled FROM release_channels WHERE release_id = $1 AND channel_id = $2")
-            .bind(release.to_string())
-            .bind(channel.to_string())
-            .fetch_optional(&self.read)
-            .await?;
+    pub async fn compiled_for(
+        &self,
+        release: ReleaseId,
+        channel: ChannelId,
+    ) -> Result<Option<BlobId>> {
+        let row = sqlx::query(
+            "SELECT compiled FROM release_channels WHERE release_id = $1 AND channel_id = $2",
+        )
+        .bind(release.to_string())
+        .bind(channel.to_string())
+        .fetch_optional(&self.read)
+        .await?;
         row.as_ref().map(|row| word(row, "compiled")).transpose()
     }
 
     /// Rendered commands by their digest.
     pub async fn compiled(&self, digest: BlobId) -> Result<Option<Commands>> {
-        let row = sqlx::query("SELECT body FROM compiled WHERE digest = $1").bind(digest.to_string()).fetch_optional(&self.read).await?;
+        let row = sqlx::query("SELECT body FROM compiled WHERE digest = $1")
+            .bind(digest.to_string())
+            .fetch_optional(&self.read)
+            .await?;
         row.as_ref().map(|row| json(row, "body")).transpose()
     }
 }
 
 const SHOWN: &str = "SELECT r.*, a.name AS application, s.name AS service FROM releases AS r
-    LEFT JOIN services AS s ON s.id = r.service_id LEFT JOIN applications AS a ON a.id = s.application_id";
+    LEFT JOIN services AS s ON s.id = r.service_id LEFT JOIN applications AS a ON a.id = \
+                     s.application_id";

@@ -8,7 +8,8 @@ use sqlx::{Row as _, ValueRef as _};
 
 use super::{Db, Result, Row, StoreError};
 
-/// The largest number that anything here counts to. One above it was never given out, and counting on from it would soon end.
+/// The largest number that anything here counts to. One above it was never given out, and counting
+/// on from it would soon end.
 pub(super) const LARGEST: i64 = 1 << 60;
 
 /// Most of a value that is shown where it cannot be read: enough to find it, not a whole document.
@@ -32,7 +33,10 @@ fn bad(row: &Row, column: &str, why: impl std::fmt::Display) -> StoreError {
 }
 
 /// A column as it is.
-pub(super) fn get<'r, T: sqlx::Decode<'r, Db> + sqlx::Type<Db>>(row: &'r Row, column: &str) -> Result<T> {
+pub(super) fn get<'r, T: sqlx::Decode<'r, Db> + sqlx::Type<Db>>(
+    row: &'r Row,
+    column: &str,
+) -> Result<T> {
     row.try_get(column).map_err(|error| match error {
         sqlx::Error::ColumnDecode { source, .. } => bad(row, column, source),
         error => error.into(),
@@ -43,7 +47,8 @@ pub(super) fn get<'r, T: sqlx::Decode<'r, Db> + sqlx::Type<Db>>(row: &'r Row, co
 pub(super) fn named<T>(table: &str, keys: &[&str], row: &Row, read: Result<T>) -> Result<T> {
     read.map_err(|error| match error {
         StoreError::Corrupt(why) => {
-            let keys: Vec<String> = keys.iter().map(|key| format!("{key} = {}", raw(row, key))).collect();
+            let keys: Vec<String> =
+                keys.iter().map(|key| format!("{key} = {}", raw(row, key))).collect();
             StoreError::Corrupt(format!("table {table}, row {}: {why}", keys.join(", ")))
         }
         other => other,
@@ -54,7 +59,10 @@ pub(super) fn named<T>(table: &str, keys: &[&str], row: &Row, read: Result<T>) -
 ///
 /// # Errors
 /// Those that are not about one row.
-pub(super) fn readable<R, T>(rows: impl IntoIterator<Item = R>, mut read: impl FnMut(&R) -> Result<T>) -> Result<(Vec<T>, Vec<String>)> {
+pub(super) fn readable<R, T>(
+    rows: impl IntoIterator<Item = R>,
+    mut read: impl FnMut(&R) -> Result<T>,
+) -> Result<(Vec<T>, Vec<String>)> {
     let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     for row in rows {
         match read(&row) {
@@ -72,7 +80,10 @@ pub(super) fn word<T: FromStr<Err: std::fmt::Display>>(row: &Row, column: &str) 
 }
 
 /// The same, where NULL is `None`.
-pub(super) fn word_or_null<T: FromStr<Err: std::fmt::Display>>(row: &Row, column: &str) -> Result<Option<T>> {
+pub(super) fn word_or_null<T: FromStr<Err: std::fmt::Display>>(
+    row: &Row,
+    column: &str,
+) -> Result<Option<T>> {
     let text: Option<&str> = get(row, column)?;
     text.map(|text| text.parse().map_err(|error| bad(row, column, error))).transpose()
 }
@@ -101,7 +112,11 @@ pub(super) fn instant_or_null(row: &Row, column: &str) -> Result<Option<Timestam
 /// A number that is counted up from 0, at most [`LARGEST`].
 pub(super) fn number(row: &Row, column: &str) -> Result<i64> {
     let found: i64 = get(row, column)?;
-    if (0..=LARGEST).contains(&found) { Ok(found) } else { Err(bad(row, column, "it is out of range")) }
+    if (0..=LARGEST).contains(&found) {
+        Ok(found)
+    } else {
+        Err(bad(row, column, "it is out of range"))
+    }
 }
 
 /// The same, as it is mostly wanted.
@@ -131,9 +146,10 @@ pub(super) fn to_json(value: &impl serde::Serialize) -> String {
 /// Sizes of pieces: any number of rows up to 8 is one piece, as most commits change few rows.
 const PIECES: [usize; 11] = [64, 32, 16, 8, 7, 6, 5, 4, 3, 2, 1];
 
-/// Cuts rows into pieces of [`PIECES`] sizes, so that statements over many rows come in few texts that stay prepared (sqlx
-/// keeps 100), and few of them are needed: each is a turn on the database's thread, which costs more than a row. 64 rows of
-/// 20 columns are far below SQLite's limit of 32766 parameters.
+/// Cuts rows into pieces of [`PIECES`] sizes, so that statements over many rows come in few texts
+/// that stay prepared (sqlx keeps 100), and few of them are needed: each is a turn on the
+/// database's thread, which costs more than a row. 64 rows of 20 columns are far below SQLite's
+/// limit of 32766 parameters.
 pub(super) fn pieces<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let size = PIECES.into_iter().find(|size| *size <= rows.len())?;

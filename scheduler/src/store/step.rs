@@ -22,7 +22,11 @@ pub struct RowsStep<T, K = i64> {
 
 impl<T> RowsStep<T> {
     /// Rows of a table, by their numbers, which the query has seen to be numbers.
-    pub(super) fn read(table: &str, rows: &[SqliteRow], read: impl Fn(&SqliteRow) -> Result<T>) -> Result<Self> {
+    pub(super) fn read(
+        table: &str,
+        rows: &[SqliteRow],
+        read: impl Fn(&SqliteRow) -> Result<T>,
+    ) -> Result<Self> {
         let last = rows.last().map(|row| row.try_get("seq")).transpose()?;
         let (rows, unreadable) = readable(rows, |row| named(table, &["seq"], row, read(row)))?;
         Ok(Self { rows, unreadable, last })

@@ -1,5 +1,6 @@
-//! Structured output by content, and which blobs jobs left: what is written beside the rows of jobs. A document that a
-//! command prints at every poll is stored once; a blob's row says when a job last left it, for retention.
+//! Structured output by content, and which blobs jobs left: what is written beside the rows of
+//! jobs. A document that a command prints at every poll is stored once; a blob's row says when a
+//! job last left it, for retention.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +26,8 @@ pub(super) struct StoredReport {
 /// Takes the structured value out of a job's report when it is large.
 pub(super) fn take_apart(job: &JobRow) -> StoredReport {
     let Some(report) = &job.report else { return StoredReport { report: None, value: None } };
-    let body = report.structured.as_ref().and_then(|structured| structured.value.as_ref()).map(to_json);
+    let body =
+        report.structured.as_ref().and_then(|structured| structured.value.as_ref()).map(to_json);
     let Some(body) = body.filter(|body| body.len() >= INLINE_LIMIT_BYTES) else {
         return StoredReport { report: Some(to_json(report)), value: None };
     };
@@ -37,11 +39,14 @@ pub(super) fn take_apart(job: &JobRow) -> StoredReport {
     StoredReport { report: Some(to_json(&rest)), value: Some((digest, body)) }
 }
 
-/// The report of a row, with the structured value that was taken out of it: the column `document` has it.
+/// The report of a row, with the structured value that was taken out of it: the column `document`
+/// has it.
 pub(super) fn put_together(row: &Row) -> Result<Option<Box<Report>>> {
     let mut report: Option<Box<Report>> = json_or_null(row, "report")?;
     let document: Option<serde_json::Value> = json_or_null(row, "document")?;
-    if let (Some(document), Some(structured)) = (document, report.as_mut().and_then(|report| report.structured.as_mut())) {
+    if let (Some(document), Some(structured)) =
+        (document, report.as_mut().and_then(|report| report.structured.as_mut()))
+    {
         structured.value = Some(document);
     }
     Ok(report)
@@ -66,7 +71,12 @@ pub(super) async fn put(connection: &mut Connection, values: &BTreeMap<&str, &st
 /// The blobs that a report names.
 pub fn blobs_of(report: &Report) -> BTreeSet<BlobId> {
     let files = report.files.iter().filter_map(|file| file.content_blob_id);
-    [report.stdout_blob_id, report.stderr_blob_id].into_iter().flatten().chain(files).filter(|blob| !is_empty(*blob)).collect()
+    [report.stdout_blob_id, report.stderr_blob_id]
+        .into_iter()
+        .flatten()
+        .chain(files)
+        .filter(|blob| !is_empty(*blob))
+        .collect()
 }
 
 /// Notes which blobs these jobs left, and when.
@@ -84,12 +94,16 @@ pub(super) async fn note_blobs(connection: &mut Connection, jobs: &[JobRow]) -> 
     for piece in pieces(&rows) {
         QueryBuilder::<Db>::new("INSERT INTO blobs (id, used_at, applied_at) ")
             .push_values(piece, |mut row, (blob, (used, applied))| {
-                row.push_bind(blob.to_string()).push_bind(used.as_millis()).push_bind(applied.map(Timestamp::as_millis));
+                row.push_bind(blob.to_string())
+                    .push_bind(used.as_millis())
+                    .push_bind(applied.map(Timestamp::as_millis));
             })
             .push(
                 " ON CONFLICT (id) DO UPDATE SET
-                 used_at = CASE WHEN excluded.used_at > blobs.used_at THEN excluded.used_at ELSE blobs.used_at END,
-                 applied_at = CASE WHEN excluded.applied_at IS NULL OR excluded.applied_at < blobs.applied_at THEN blobs.applied_at ELSE excluded.applied_at END",
+                 used_at = CASE WHEN excluded.used_at > blobs.used_at THEN excluded.used_at ELSE \
+                 blobs.used_at END,
+                 applied_at = CASE WHEN excluded.applied_at IS NULL OR excluded.applied_at < \
+                 blobs.applied_at THEN blobs.applied_at ELSE excluded.applied_at END",
             )
             .build()
             .execute(&mut *connection)

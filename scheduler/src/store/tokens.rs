@@ -1,4 +1,5 @@
-//! API tokens. Only their SHA-256 is stored: a token is 256 random bits, so nothing slower is needed to keep it safe.
+//! API tokens. Only their SHA-256 is stored: a token is 256 random bits, so nothing slower is
+//! needed to keep it safe.
 
 use schema::api::Token;
 use schema::status::Role;
@@ -56,21 +57,29 @@ fn read_columns(row: &Row) -> Result<TokenRow> {
 impl Store {
     /// The token with this text, valid or not.
     pub async fn token(&self, text: &str) -> Result<Option<TokenRow>> {
-        let row = sqlx::query("SELECT * FROM tokens WHERE hash = $1").bind(TokenRow::hash(text)).fetch_optional(&self.read).await?;
+        let row = sqlx::query("SELECT * FROM tokens WHERE hash = $1")
+            .bind(TokenRow::hash(text))
+            .fetch_optional(&self.read)
+            .await?;
         row.as_ref().map(read).transpose()
     }
 
     /// The token of this name.
     pub async fn token_named(&self, name: &str) -> Result<Option<TokenRow>> {
-        let row = sqlx::query("SELECT * FROM tokens WHERE name = $1").bind(name).fetch_optional(&self.read).await?;
+        let row = sqlx::query("SELECT * FROM tokens WHERE name = $1")
+            .bind(name)
+            .fetch_optional(&self.read)
+            .await?;
         row.as_ref().map(read).transpose()
     }
 
-    /// How many tokens of this role open the door at this moment: one whose hash is damaged does not.
+    /// How many tokens of this role open the door at this moment: one whose hash is damaged does
+    /// not.
     pub async fn valid_tokens(&self, role: Role, now: Timestamp) -> Result<u64> {
         let found: i64 = sqlx::query_scalar(
             "SELECT COUNT(*) FROM tokens
-             WHERE role = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) AND LENGTH(hash) = 64",
+             WHERE role = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) \
+             AND LENGTH(hash) = 64",
         )
         .bind(role.as_str())
         .bind(now.as_millis())
@@ -79,11 +88,13 @@ impl Store {
         Ok(found.unsigned_abs())
     }
 
-    /// How many tokens of this role beside that of this name open the door until somebody revokes them.
+    /// How many tokens of this role beside that of this name open the door until somebody revokes
+    /// them.
     pub async fn lasting_tokens_beside(&self, role: Role, name: &str) -> Result<u64> {
         let found: i64 = sqlx::query_scalar(
             "SELECT COUNT(*) FROM tokens
-                 WHERE role = $1 AND name <> $2 AND revoked_at IS NULL AND expires_at IS NULL AND LENGTH(hash) = 64",
+                 WHERE role = $1 AND name <> $2 AND revoked_at IS NULL AND expires_at IS NULL AND \
+             LENGTH(hash) = 64",
         )
         .bind(role.as_str())
         .bind(name)
@@ -94,13 +105,15 @@ impl Store {
 
     /// Whether there is a token at all, valid or not.
     pub async fn has_tokens(&self) -> Result<bool> {
-        let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.read).await?;
+        let found: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.read).await?;
         Ok(found > 0)
     }
 
     /// Tokens by name, revoked and expired ones included.
     pub async fn tokens(&self, page: &PageRequest) -> Result<schema::api::Page<Token>> {
-        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.lists).await?;
+        let total: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.lists).await?;
         let rows = sqlx::query("SELECT * FROM tokens WHERE name > $1 ORDER BY name LIMIT $2")
             .bind(page.cursor.as_deref().unwrap_or(""))
             .bind(page.rows())
@@ -115,19 +128,22 @@ impl Store {
 }
 
 pub(super) async fn insert(connection: &mut Connection, token: &TokenRow) -> Result<()> {
-    let other: Option<String> = sqlx::query_scalar("SELECT name FROM tokens WHERE LOWER(name) = LOWER($1) AND name <> $1 LIMIT 1")
-        .bind(&token.name)
-        .fetch_optional(&mut *connection)
-        .await?;
+    let other: Option<String> = sqlx::query_scalar(
+        "SELECT name FROM tokens WHERE LOWER(name) = LOWER($1) AND name <> $1 LIMIT 1",
+    )
+    .bind(&token.name)
+    .fetch_optional(&mut *connection)
+    .await?;
     if let Some(other) = other {
         return Err(StoreError::Conflict(format!(
-            "a token named `{other}` exists, or existed: names differ by more than upper and lower case, so that one person is not taken for \
-             two; choose another than `{}`",
+            "a token named `{other}` exists, or existed: names differ by more than upper and \
+             lower case, so that one person is not taken for two; choose another than `{}`",
             token.name
         )));
     }
     let done = sqlx::query(
-        "INSERT INTO tokens (id, name, role, hash, created_at, expires_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+        "INSERT INTO tokens (id, name, role, hash, created_at, expires_at, revoked_at) VALUES \
+         ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
     )
     .bind(&token.hash[..32])
     .bind(&token.name)

@@ -1,5 +1,6 @@
-//! Rows that cannot be read at the start: whose they are, as far as it can be told, so that the instance is stopped and nobody
-//! else. Called by the families of tables that the start reads, and by `driver::recover`.
+//! Rows that cannot be read at the start: whose they are, as far as it can be told, so that the
+//! instance is stopped and nobody else. Called by the families of tables that the start reads, and
+//! by `driver::recover`.
 
 use schema::id::{InstanceId, JobId};
 

@@ -1,4 +1,5 @@
-//! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand what a real one does rarely.
+//! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand
+//! what a real one does rarely.
 
 mod away;
 mod blockers;
@@ -106,7 +107,8 @@ impl World {
     /// The same when this clock shows the time.
     async fn restart_at(&mut self, clock: Clock) {
         self.runner.detach().await;
-        (self.runner, self.news, self.delivery) = runner(self.dir.path(), &self.blobs, clock, &self.daemon);
+        (self.runner, self.news, self.delivery) =
+            runner(self.dir.path(), &self.blobs, clock, &self.daemon);
     }
 
     /// What was kept of the job's standard output.
@@ -119,7 +121,10 @@ impl World {
     async fn let_go_as(&self, spec: JobSpec) {
         self.fake.set_runs(false);
         self.runner.start(spec);
-        self.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+        self.until("the Job to be let go", |fake| {
+            fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)
+        })
+        .await;
         // What is deleted must have been seen, or nobody could say of what.
         self.until("both watches", |fake| fake.watchers() >= 2).await;
     }
@@ -127,7 +132,10 @@ impl World {
     /// The job's report, once it is over.
     async fn report(&mut self) -> Report {
         loop {
-            let told = tokio::time::timeout(PATIENCE, self.news.recv()).await.expect("something is told").unwrap();
+            let told = tokio::time::timeout(PATIENCE, self.news.recv())
+                .await
+                .expect("something is told")
+                .unwrap();
             if let RunnerEvent::Ended { end, .. } = told {
                 let End::Reported(report) = end else { panic!("no report: {end:?}") };
                 return *report;
@@ -144,7 +152,9 @@ impl World {
                 place: ClusterPlace {
                     cluster: "k8s".parse().unwrap(),
                     runtime: "tool".parse().unwrap(),
-                    kubeconfig: Some(self.dir.path().join("kubeconfig").to_str().unwrap().to_owned()),
+                    kubeconfig: Some(
+                        self.dir.path().join("kubeconfig").to_str().unwrap().to_owned(),
+                    ),
                     context: None,
                     wrapper_image: None,
                     namespace: "n".to_owned(),
@@ -162,14 +172,18 @@ impl World {
     fn wrapped_spec(&self) -> JobSpec {
         let mut spec = self.spec();
         spec.cluster.as_mut().unwrap().place.wrapper_image = Some("pvn-wrapper".to_owned());
-        spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["do"]);
+        spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] =
+            json!(["do"]);
         spec
     }
 
-    /// What the runner tells next of the job: what it waits for, that it runs, or how it ends, in one line.
+    /// What the runner tells next of the job: what it waits for, that it runs, or how it ends, in
+    /// one line.
     async fn told(&mut self) -> String {
         let told = tokio::time::timeout(PATIENCE, self.news.recv()).await;
-        let told = told.unwrap_or_else(|_| panic!("nothing is told; asked was {:#?}", self.fake.requests())).unwrap();
+        let told = told
+            .unwrap_or_else(|_| panic!("nothing is told; asked was {:#?}", self.fake.requests()))
+            .unwrap();
         let (end, gone) = match told {
             RunnerEvent::Waits { wait: None, .. } => return "starts".to_owned(),
             RunnerEvent::Waits { wait: Some(wait), .. } => {
@@ -184,9 +198,15 @@ impl World {
         match end {
             End::Reported(report) => {
                 let by = if report.oom_killed { " by OOM" } else { "" };
-                format!("{gone}, exit {:?}{by}{}", report.exit_code, if report.timed_out { ", timed out" } else { "" })
+                format!(
+                    "{gone}, exit {:?}{by}{}",
+                    report.exit_code,
+                    if report.timed_out { ", timed out" } else { "" }
+                )
             }
-            End::NotStarted { why, surroundings } => format!("{gone}, never{}: {why}", if surroundings { ", surroundings" } else { "" }),
+            End::NotStarted { why, surroundings } => {
+                format!("{gone}, never{}: {why}", if surroundings { ", surroundings" } else { "" })
+            }
             End::InputLost { why } => format!("{gone}, never, input lost: {why}"),
             End::Unknown { why, .. } => format!("{gone}, unknown: {why}"),
         }
@@ -217,10 +237,19 @@ fn job_id() -> JobId {
     JobId::derive(&[b"job"])
 }
 
-fn runner(dir: &std::path::Path, blobs: &Blobs, clock: Clock, daemon: &Daemon) -> (ClusterRunner, mpsc::Receiver<RunnerEvent>, Delivery) {
+fn runner(
+    dir: &std::path::Path,
+    blobs: &Blobs,
+    clock: Clock,
+    daemon: &Daemon,
+) -> (ClusterRunner, mpsc::Receiver<RunnerEvent>, Delivery) {
     let sealer = Sealer::open(&dir.join("key")).unwrap();
-    let settings = delivery::DeliverySettings { directory: dir.join("uploads"), url: "http://127.0.0.1:1".to_owned() };
-    let delivery = Delivery::open(settings, blobs.clone(), TokenSigner::new(&sealer), clock.clone()).unwrap();
+    let settings = delivery::DeliverySettings {
+        directory: dir.join("uploads"),
+        url: "http://127.0.0.1:1".to_owned(),
+    };
+    let delivery =
+        Delivery::open(settings, blobs.clone(), TokenSigner::new(&sealer), clock.clone()).unwrap();
     let (news, mut told) = mpsc::channel(16);
     let (others, received) = mpsc::channel(16);
     let (daemon, owns) = (daemon.clone(), daemon.owns.clone());
@@ -234,7 +263,12 @@ fn runner(dir: &std::path::Path, blobs: &Blobs, clock: Clock, daemon: &Daemon) -
         }
     });
     let owns = Box::new(move || std::future::ready(owns.lock().unwrap().clone()).boxed());
-    (ClusterRunner::open(dir.join("cluster"), delivery.clone(), None, sealer, clock, news, owns).unwrap(), received, delivery)
+    (
+        ClusterRunner::open(dir.join("cluster"), delivery.clone(), None, sealer, clock, news, owns)
+            .unwrap(),
+        received,
+        delivery,
+    )
 }
 
 /// One job whose requests meet these faults, and how it ends.
@@ -256,13 +290,20 @@ async fn a_job_is_made_suspended_in_a_namespace_of_its_own_and_let_go_once_recor
     assert_eq!(world.fake.count("PATCH", "/jobs/"), 3, "no namespace, made, let go");
     let secret = world.fake.object("/secrets/").unwrap();
     let job = world.fake.object("/jobs/").unwrap();
-    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], job["metadata"]["uid"], "gone with the Job");
+    assert_eq!(
+        secret["metadata"]["ownerReferences"][0]["uid"], job["metadata"]["uid"],
+        "gone with the Job"
+    );
 }
 
 #[tokio::test]
 async fn a_cluster_that_is_busy_or_in_conflict_is_asked_again() {
     for code in [409, 429, 500, 503] {
-        let each = [(Method::PATCH, "/jobs/"), (Method::POST, "/secrets"), (Method::PATCH, "/namespaces/")];
+        let each = [
+            (Method::PATCH, "/jobs/"),
+            (Method::POST, "/secrets"),
+            (Method::PATCH, "/namespaces/"),
+        ];
         let each = each.map(|(method, path)| (method, path, Fault::Refuse(code)));
         check(&each, "gone, exit Some(3)").await;
     }
@@ -280,7 +321,11 @@ async fn p8_an_answer_of_somebody_else_in_the_clusters_place_is_none_and_is_aske
             (Method::PATCH, "/namespaces/"),
             (Method::GET, "/jobs"),
         ];
-        let world = check(&each.map(|(method, path)| (method, path, Fault::Page(code))), "gone, exit Some(3)").await;
+        let world = check(
+            &each.map(|(method, path)| (method, path, Fault::Page(code))),
+            "gone, exit Some(3)",
+        )
+        .await;
         assert_eq!(world.fake.count("DELETE", "/jobs/"), 0, "{code}");
     }
 }
@@ -291,15 +336,18 @@ async fn that_somebody_else_answers_in_the_clusters_place_is_told_while_it_is_so
     (0..50).for_each(|_| world.fake.fail(Method::PATCH, "/jobs/", Fault::Page(403)));
     world.runner.start(world.spec());
     let told = world.told().await;
-    let expected = "waits, surroundings: making its Job: the cluster does not answer: somebody else answers in its place: 403 Forbidden: \
-                    <html><h1>hello</h1></html>";
+    let expected = "waits, surroundings: making its Job: the cluster does not answer: somebody \
+                    else answers in its place: 403 Forbidden: <html><h1>hello</h1></html>";
     assert!(told.starts_with(expected), "{told}");
 }
 
 #[tokio::test]
 async fn a_create_that_times_out_and_succeeds_makes_one_job() {
     for (method, path) in [(Method::PATCH, "/jobs/"), (Method::POST, "/secrets")] {
-        let twice = [(method.clone(), path, Fault::DoneButTimedOut), (method, path, Fault::DoneButTimedOut)];
+        let twice = [
+            (method.clone(), path, Fault::DoneButTimedOut),
+            (method, path, Fault::DoneButTimedOut),
+        ];
         let world = check(&twice, "gone, exit Some(3)").await;
         assert_eq!(world.fake.count("DELETE", "/jobs/"), 0);
     }
@@ -307,9 +355,14 @@ async fn a_create_that_times_out_and_succeeds_makes_one_job() {
 
 #[tokio::test]
 async fn a_cluster_that_will_not_have_it_is_told_at_once_and_nothing_is_left() {
-    let world = check(&[(Method::PATCH, "/jobs/", Fault::Refuse(422))], "gone, never: making its Job: fault 422").await;
+    let world = check(
+        &[(Method::PATCH, "/jobs/", Fault::Refuse(422))],
+        "gone, never: making its Job: fault 422",
+    )
+    .await;
     assert_eq!(world.fake.object("/jobs/"), None);
-    let remedy = "gone, never: making its Secret: fault 403; give the scheduler's account this right in the cluster";
+    let remedy = "gone, never: making its Secret: fault 403; give the scheduler's account this \
+                  right in the cluster";
     let world = check(&[(Method::POST, "/secrets", Fault::Refuse(403))], remedy).await;
     assert_eq!(world.fake.object("/jobs/"), None, "a Job that will never be let go is taken away");
 }
@@ -349,7 +402,9 @@ async fn p5_a_job_is_taken_up_after_a_restart_and_ends_as_it_did() {
     assert_eq!(world.end().await, "gone, exit Some(9)");
     world.runner.forget(job_id()).await;
     assert!(world.runner.recorded().contains(&job_id()), "its Job is not over");
-    world.fake.job(|job| job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]}));
+    world
+        .fake
+        .job(|job| job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]}));
     let runner = world.runner.clone();
     world.until("it to be forgotten", |_| !runner.recorded().contains(&job_id())).await;
 }
@@ -366,8 +421,9 @@ async fn a_right_that_is_missing_fails_the_job_before_anything_is_made() {
     world.fake.forbid("watch", "pods");
     world.fake.forbid("create", "jobs");
     world.runner.start(world.spec());
-    let expected = "gone, never: the scheduler's account may not `create` jobs.batch, `watch` pods in the namespace `n` (no role); \
-                    give it the rights in images/kubernetes/rights";
+    let expected = "gone, never: the scheduler's account may not `create` jobs.batch, `watch` \
+                    pods in the namespace `n` (no role); give it the rights in \
+                    images/kubernetes/rights";
     let end = world.end().await;
     assert!(end.starts_with(expected), "{end}");
     assert_eq!(world.fake.count("PATCH", "/"), 0, "nothing was made");

@@ -1,5 +1,6 @@
-//! Jobs that upload: the wire protocol's scheduler side over a real driver and database, with a runner that hands its jobs
-//! over and has no other way to learn of them. Here the test is the wrapper; `wrapper` brings the real one.
+//! Jobs that upload: the wire protocol's scheduler side over a real driver and database, with a
+//! runner that hands its jobs over and has no other way to learn of them. Here the test is the
+//! wrapper; `wrapper` brings the real one.
 
 mod curl;
 mod pieces;
@@ -45,7 +46,8 @@ use crate::wait;
 /// Longest wait for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One channel, one instance; a fetch that runs at once and then not for an hour, so that each test has its jobs alone.
+/// One channel, one instance; a fetch that runs at once and then not for an hour, so that each test
+/// has its jobs alone.
 const ONE: &str = r#"
 runtime:
   name: tool
@@ -69,7 +71,8 @@ service:
   application: app
 "#;
 
-/// What the runner does with a job that was handed over: the spec and the variables that `Delivery` gave for it.
+/// What the runner does with a job that was handed over: the spec and the variables that `Delivery`
+/// gave for it.
 type Launch = Arc<dyn Fn(&JobSpec, &[(String, String)]) + Send + Sync>;
 
 /// A runner elsewhere: all that it does itself is to hand over and to launch.
@@ -101,12 +104,14 @@ impl Runner for Elsewhere {
             match this.delivery.expect(&spec, &this.news).await {
                 Ok(environment) => {
                     (this.launch)(&spec, &environment);
-                    let token = environment.iter().find(|(key, _)| key == "PVN_TOKEN").unwrap().1.clone();
+                    let token =
+                        environment.iter().find(|(key, _)| key == "PVN_TOKEN").unwrap().1.clone();
                     this.handed.lock().unwrap().insert(spec.job, Handed { spec, token });
                 }
                 Err(error) => {
                     let end = End::NotStarted { why: error.to_string(), surroundings: true };
-                    let _ = this.news.send(RunnerEvent::Ended { job: spec.job, end, gone: true }).await;
+                    let _ =
+                        this.news.send(RunnerEvent::Ended { job: spec.job, end, gone: true }).await;
                 }
             }
         });
@@ -161,15 +166,25 @@ struct Uploader {
 impl World {
     /// With the instance pushed, so that its fetch is handed over.
     async fn start() -> Self {
-        let world = Self::open(tempfile::tempdir().unwrap(), "http://127.0.0.1:1", Arc::new(|_, _| {})).await;
+        let world =
+            Self::open(tempfile::tempdir().unwrap(), "http://127.0.0.1:1", Arc::new(|_, _| {}))
+                .await;
         let role = |role: &Role| token(role.as_str(), *role);
-        world.store.commit(&Commit { changes: Role::ALL.iter().map(role).collect(), ..Commit::default() }).await.unwrap();
+        world
+            .store
+            .commit(&Commit { changes: Role::ALL.iter().map(role).collect(), ..Commit::default() })
+            .await
+            .unwrap();
         world.push(ONE).await;
         world
     }
 
     async fn push(&self, text: &str) {
-        let file = ConfigFile { path: "test.pvn.yaml".into(), text: text.into(), attachments: BTreeMap::new() };
+        let file = ConfigFile {
+            path: "test.pvn.yaml".into(),
+            text: text.into(),
+            attachments: BTreeMap::new(),
+        };
         let request = ConfigsRequest { files: vec![file], push: true, ..ConfigsRequest::default() };
         self.handle.apply_configs(request, caller("root")).await.unwrap();
     }
@@ -178,8 +193,13 @@ impl World {
         let sealer = Sealer::with_key([1; 32]);
         let store = Store::open(&dir.path().join("pvn.db"), sealer.clone()).await.unwrap();
         let blobs = Blobs::open(&dir.path().join("blobs")).unwrap();
-        let settings = delivery::DeliverySettings { directory: dir.path().join("uploads"), url: url.to_owned() };
-        let delivery = Delivery::open(settings, blobs.clone(), TokenSigner::new(&sealer), Clock::System).unwrap();
+        let settings = delivery::DeliverySettings {
+            directory: dir.path().join("uploads"),
+            url: url.to_owned(),
+        };
+        let delivery =
+            Delivery::open(settings, blobs.clone(), TokenSigner::new(&sealer), Clock::System)
+                .unwrap();
         let (news, news_in) = mpsc::channel(64);
         let runner = Elsewhere { delivery: delivery.clone(), news, launch, handed: Arc::default() };
         let stop = CancellationToken::new();
@@ -200,12 +220,21 @@ impl World {
         };
         let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();
         let output = output(delivery.clone(), blobs.clone());
-        let api = Api::new(store.clone(), handle.clone(), output, delivery.clone(), Clock::System, false, stop.clone());
+        let api = Api::new(
+            store.clone(),
+            handle.clone(),
+            output,
+            delivery.clone(),
+            Clock::System,
+            false,
+            stop.clone(),
+        );
         let router = router(api.clone());
         Self { dir, store, blobs, handle, delivery, runner, api, router, stop, done }
     }
 
-    /// `kill -9`, as far as a test in process can have it: nothing is finished, nothing is noted; then a new start.
+    /// `kill -9`, as far as a test in process can have it: nothing is finished, nothing is noted;
+    /// then a new start.
     async fn crash(self) -> Self {
         let (dir, launch) = self.take_down().await;
         Self::open(dir, "http://127.0.0.1:1", launch).await
@@ -252,7 +281,11 @@ impl World {
     /// The log's entries of this kind.
     async fn logged(&self, kind: &str) -> Vec<LogEntry> {
         let filter = EventFilter { kind: Some(kind.to_owned()), ..EventFilter::default() };
-        self.store.events(&filter, &PageRequest { limit: Some(1000), cursor: None }).await.unwrap().items
+        self.store
+            .events(&filter, &PageRequest { limit: Some(1000), cursor: None })
+            .await
+            .unwrap()
+            .items
     }
 
     /// The job's status, once its row says that it was handed over.
@@ -316,8 +349,7 @@ impl Drop for Listening {
 
 /// The least that a report must say, and `more`.
 fn report(more: Value) -> Value {
-    let mut report =
-        json!({"exitCode": 0, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "1000000", "durationNs": "2000000"});
+    let mut report = json!({"exitCode": 0, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "1000000", "durationNs": "2000000"});
     report.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     report
 }
@@ -325,12 +357,19 @@ fn report(more: Value) -> Value {
 impl Uploader {
     fn request(&self, method: &str, path: &str) -> axum::http::request::Builder {
         let path = format!("/v1/jobs/{}/{path}", self.job);
-        Request::builder().method(method).uri(path).header("authorization", format!("Bearer {}", self.token))
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", format!("Bearer {}", self.token))
     }
 
     async fn ask(&self, request: Request<Body>) -> Answer {
         let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
-        Answer { status: parts.status, headers: parts.headers, body: to_bytes(body, usize::MAX).await.unwrap().to_vec() }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
+        }
     }
 
     async fn send(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
@@ -340,13 +379,18 @@ impl Uploader {
     /// A piece of a stream.
     async fn patch(&self, stream: &str, offset: u64, bytes: impl Into<Body>) -> Answer {
         let request = self.request("PATCH", &format!("streams/{stream}"));
-        let request = request.header("content-type", "application/partial-upload").header("upload-offset", offset);
+        let request = request
+            .header("content-type", "application/partial-upload")
+            .header("upload-offset", offset);
         self.ask(request.body(bytes.into()).unwrap()).await
     }
 
     /// A piece of a file.
     async fn file(&self, name: &str, offset: u64, total: u64, bytes: impl Into<Body>) -> Answer {
-        let request = self.request("PUT", &format!("files/{name}")).header("upload-offset", offset).header("upload-length", total);
+        let request = self
+            .request("PUT", &format!("files/{name}"))
+            .header("upload-offset", offset)
+            .header("upload-length", total);
         self.ask(request.body(bytes.into()).unwrap()).await
     }
 
@@ -358,7 +402,10 @@ impl Uploader {
     /// Reports, and has to hear that it is accepted.
     async fn accepted(&self, report: &Value) {
         let answer = self.report(report).await;
-        assert_eq!((answer.status, answer.body.as_slice()), (StatusCode::OK, br#"{"accepted":true}"#.as_slice()));
+        assert_eq!(
+            (answer.status, answer.body.as_slice()),
+            (StatusCode::OK, br#"{"accepted":true}"#.as_slice())
+        );
     }
 }
 

@@ -36,7 +36,9 @@ use pvn_scheduler::runner::registry::Runners;
 use pvn_scheduler::runner::{ClusterQuestions, End, JobSpec, OutputPiece, Runner, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Store, StoreError};
-use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, DecisionRequest, Finding, Instance, PushRequest};
+use schema::api::{
+    ConfigFile, ConfigsRequest, ConfigsResult, DecisionRequest, Finding, Instance, PushRequest,
+};
 use schema::id::{InstanceId, JobId};
 use schema::report::Report;
 use schema::status::{JobKind, Status};
@@ -93,7 +95,8 @@ fn report(exit_code: Option<i32>, signal: Option<&str>) -> End {
 
 impl Scripted {
     fn tell(&self, told: RunnerEvent) {
-        // In the order in which it is told, as a runner does. The driver may be gone by then, as in life.
+        // In the order in which it is told, as a runner does. The driver may be gone by then, as in
+        // life.
         let is_full = matches!(self.news.try_send(told), Err(mpsc::error::TrySendError::Full(_)));
         assert!(!is_full, "the driver hears nothing");
     }
@@ -117,7 +120,9 @@ impl Runner for Scripted {
             return;
         }
         match code {
-            Some(code) => self.tell(RunnerEvent::Ended { job, end: report(Some(code), None), gone: true }),
+            Some(code) => {
+                self.tell(RunnerEvent::Ended { job, end: report(Some(code), None), gone: true })
+            }
             None => {
                 self.running.lock().unwrap().insert(job, ());
                 self.tell(RunnerEvent::Started { job, at: Clock::System.now() });
@@ -135,7 +140,9 @@ impl Runner for Scripted {
 
     fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
         let running = self.running.lock().unwrap().clone();
-        Box::pin(async move { unfinished.into_iter().filter(|job| !running.contains_key(job)).collect() })
+        Box::pin(async move {
+            unfinished.into_iter().filter(|job| !running.contains_key(job)).collect()
+        })
     }
 
     fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
@@ -198,16 +205,26 @@ pub(crate) fn target(channel: &str) -> InstanceTarget {
 }
 
 impl Rig {
-    pub(crate) async fn start(play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(
+        play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static,
+    ) -> Self {
         Self::start_at(Clock::System, play).await
     }
 
     /// The same by another clock.
-    pub(crate) async fn start_at(clock: Clock, play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start_at(
+        clock: Clock,
+        play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static,
+    ) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), Arc::new(play), Arc::default(), clock).await
     }
 
-    async fn start_in(dir: tempfile::TempDir, play: Play, running: Arc<Mutex<BTreeMap<JobId, ()>>>, clock: Clock) -> Self {
+    async fn start_in(
+        dir: tempfile::TempDir,
+        play: Play,
+        running: Arc<Mutex<BTreeMap<JobId, ()>>>,
+        clock: Clock,
+    ) -> Self {
         Self::try_start_in(dir, play, running, clock).await.unwrap()
     }
 
@@ -253,8 +270,12 @@ impl Rig {
         Ok(Self { dir, store, runner, handle, clock, stop, done })
     }
 
-    /// Stops it softly and starts it again over the same database, with jobs that do something else; what ran goes on.
-    pub(crate) async fn restart(self, play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
+    /// Stops it softly and starts it again over the same database, with jobs that do something
+    /// else; what ran goes on.
+    pub(crate) async fn restart(
+        self,
+        play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static,
+    ) -> Self {
         self.restart_after(|| {}, play).await
     }
 
@@ -272,11 +293,16 @@ impl Rig {
     }
 
     /// Stops it softly, changes the database behind its back, and starts it again.
-    pub(crate) async fn edited(self, sql: &str, play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn edited(
+        self,
+        sql: &str,
+        play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static,
+    ) -> Self {
         self.stop.cancel();
         self.done.await.unwrap().unwrap();
         self.store.close().await;
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.dir.path().join("pvn.db"));
+        let options =
+            sqlx::sqlite::SqliteConnectOptions::new().filename(self.dir.path().join("pvn.db"));
         let mut database = sqlx::sqlite::SqliteConnection::connect_with(&options).await.unwrap();
         sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut database).await.unwrap();
         database.close().await.unwrap();
@@ -284,7 +310,10 @@ impl Rig {
     }
 
     /// Kills it as a crash would: nothing is finished, nothing is noted. What ran goes on.
-    pub(crate) async fn crash(self, play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn crash(
+        self,
+        play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static,
+    ) -> Self {
         self.done.abort();
         let _ = self.done.await;
         self.store.close().await;
@@ -296,13 +325,33 @@ impl Rig {
     }
 
     pub(crate) async fn request(&self, text: &str, push: bool) -> Result<ConfigsResult, Refusal> {
-        let file = ConfigFile { path: "test.pvn.yaml".into(), text: text.into(), attachments: BTreeMap::new() };
-        self.handle.apply_configs(ConfigsRequest { files: vec![file], push, ..ConfigsRequest::default() }, caller("root")).await
+        let file = ConfigFile {
+            path: "test.pvn.yaml".into(),
+            text: text.into(),
+            attachments: BTreeMap::new(),
+        };
+        self.handle
+            .apply_configs(
+                ConfigsRequest { files: vec![file], push, ..ConfigsRequest::default() },
+                caller("root"),
+            )
+            .await
     }
 
-    pub(crate) async fn push(&self, params: &[(&str, &str)]) -> Result<schema::api::Pushed, Refusal> {
-        let params = params.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        self.handle.push("app".into(), "web".into(), PushRequest { params, ..PushRequest::default() }, caller("root")).await
+    pub(crate) async fn push(
+        &self,
+        params: &[(&str, &str)],
+    ) -> Result<schema::api::Pushed, Refusal> {
+        let params =
+            params.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        self.handle
+            .push(
+                "app".into(),
+                "web".into(),
+                PushRequest { params, ..PushRequest::default() },
+                caller("root"),
+            )
+            .await
     }
 
     /// The instance of `app/web` in a channel.
@@ -321,16 +370,24 @@ impl Rig {
 
     pub(crate) async fn until_status(&self, channel: &str, status: Status) -> Instance {
         let what = format!("{channel} being {status}");
-        self.until(&what, async || Some(self.instance(channel).await).filter(|instance| instance.status == status)).await
+        self.until(&what, async || {
+            Some(self.instance(channel).await).filter(|instance| instance.status == status)
+        })
+        .await
     }
 
     async fn log(&self) -> String {
         let page = self.store.events(&Default::default(), &Default::default()).await.unwrap();
-        page.items.iter().rev().map(|entry| format!("{} {} {}\n", entry.at, entry.kind, entry.message)).collect()
+        page.items
+            .iter()
+            .rev()
+            .map(|entry| format!("{} {} {}\n", entry.at, entry.kind, entry.message))
+            .collect()
     }
 }
 
-/// An application with the channels `staging` and `production` (behind a stable staging), and the service `web`.
+/// An application with the channels `staging` and `production` (behind a stable staging), and the
+/// service `web`.
 pub(crate) const TWO_CHANNELS: &str = r#"
 runtime:
   name: tool

@@ -1,4 +1,5 @@
-//! The HTTP API in process: access by role, limits, problems, pages, streams, and the document that describes it.
+//! The HTTP API in process: access by role, limits, problems, pages, streams, and the document that
+//! describes it.
 
 mod access;
 mod document;
@@ -28,8 +29,8 @@ use tower::ServiceExt;
 use crate::driver::{Rig, TWO_CHANNELS};
 use crate::store::at;
 
-/// An API over a driver whose jobs all succeed, with the application `app`, its service `web` in `staging` and
-/// `production`, and a token for each role, named like it.
+/// An API over a driver whose jobs all succeed, with the application `app`, its service `web` in
+/// `staging` and `production`, and a token for each role, named like it.
 pub(crate) struct Service {
     pub(crate) rig: Rig,
     router: Router,
@@ -45,7 +46,8 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
     }
 
     /// The detail of a problem, whose shape is checked on the way.
@@ -65,14 +67,24 @@ impl Service {
     }
 
     /// With jobs whose output is what `output` says.
-    pub(crate) async fn printing(output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn printing(
+        output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
         let output = Arc::new(move |range: OutputRange| std::future::ready(output(&range)).boxed());
         let rig = Rig::start(|_| Some(0)).await;
         rig.apply(TWO_CHANNELS).await.unwrap();
         let tokens = Role::ALL.iter().map(|role| token(role.as_str(), *role)).collect();
         rig.store.commit(&Commit { changes: tokens, ..Commit::default() }).await.unwrap();
         let stop = CancellationToken::new();
-        let api = Api::new(rig.store.clone(), rig.handle.clone(), output, uploads(&rig), Clock::System, false, stop.clone());
+        let api = Api::new(
+            rig.store.clone(),
+            rig.handle.clone(),
+            output,
+            uploads(&rig),
+            Clock::System,
+            false,
+            stop.clone(),
+        );
         Self { rig, router: router(api), stop }
     }
 
@@ -82,7 +94,11 @@ impl Service {
 
     pub(crate) async fn ask(&self, request: Request<Body>) -> Answer {
         let (parts, body) = self.send(request).await.into_parts();
-        Answer { status: parts.status, headers: parts.headers, body: to_bytes(body, usize::MAX).await.unwrap().to_vec() }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
+        }
     }
 
     /// `GET` as the admin.
@@ -98,9 +114,13 @@ impl Service {
 
 /// Uploads of jobs that nobody hands over.
 fn uploads(rig: &Rig) -> Delivery {
-    let settings = delivery::DeliverySettings { directory: rig.dir.path().join("uploads"), url: "http://localhost".to_owned() };
+    let settings = delivery::DeliverySettings {
+        directory: rig.dir.path().join("uploads"),
+        url: "http://localhost".to_owned(),
+    };
     let blobs = Blobs::open(&rig.dir.path().join("other-blobs")).unwrap();
-    Delivery::open(settings, blobs, TokenSigner::new(&Sealer::with_key([1; 32])), Clock::System).unwrap()
+    Delivery::open(settings, blobs, TokenSigner::new(&Sealer::with_key([1; 32])), Clock::System)
+        .unwrap()
 }
 
 /// A token whose text is its name.

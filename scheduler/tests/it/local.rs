@@ -1,5 +1,6 @@
-//! Local jobs with real processes under the real wrapper: start, end, stop, tail, and what a daemon finds after a restart in
-//! each phase. A restart is a second runner over the same directory, after the first let go of its jobs.
+//! Local jobs with real processes under the real wrapper: start, end, stop, tail, and what a daemon
+//! finds after a restart in each phase. A restart is a second runner over the same directory, after
+//! the first let go of its jobs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,10 @@ impl World {
     }
 
     async fn next(&mut self) -> RunnerEvent {
-        tokio::time::timeout(PATIENCE, self.news.recv()).await.expect("news in time").expect("the runner lives")
+        tokio::time::timeout(PATIENCE, self.news.recv())
+            .await
+            .expect("news in time")
+            .expect("the runner lives")
     }
 
     async fn ended(&mut self) -> (JobId, End, bool) {
@@ -89,7 +93,9 @@ impl World {
 
     /// Waits until the file is there and not empty.
     async fn until_written(&self, path: &Path) -> String {
-        let written = wait::until(PATIENCE, async || std::fs::read_to_string(path).ok().filter(|text| !text.is_empty()));
+        let written = wait::until(PATIENCE, async || {
+            std::fs::read_to_string(path).ok().filter(|text| !text.is_empty())
+        });
         written.await.unwrap_or_else(|| panic!("{} was not written", path.display()))
     }
 
@@ -99,7 +105,10 @@ impl World {
 }
 
 /// A runner whose spool is `spool` in this directory, and what it tells.
-pub(crate) fn open_runner(directory: &Path, blobs: &Blobs) -> (LocalRunner, mpsc::Receiver<RunnerEvent>) {
+pub(crate) fn open_runner(
+    directory: &Path,
+    blobs: &Blobs,
+) -> (LocalRunner, mpsc::Receiver<RunnerEvent>) {
     let (news, told) = mpsc::channel(64);
     let settings = LocalSettings {
         spool: directory.join("spool"),
@@ -116,7 +125,10 @@ fn spec(name: &str, argv: &[&str]) -> JobSpec {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let unique = [std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)].map(u32::to_le_bytes);
     let job = JobId::derive(&[&unique[0], &unique[1]]);
-    JobSpec { env: vec![("PVN_JOB_ID".to_owned(), job.to_string())], ..JobSpec::new(job, JobKind::Fetch, Command::new(name, argv)) }
+    JobSpec {
+        env: vec![("PVN_JOB_ID".to_owned(), job.to_string())],
+        ..JobSpec::new(job, JobKind::Fetch, Command::new(name, argv))
+    }
 }
 
 fn shell(name: &str, script: &str) -> JobSpec {
@@ -128,7 +140,10 @@ async fn a_job_ends_with_its_exit_code_and_both_streams_in_the_blob_store() {
     let mut world = World::new().await;
     let report = world.run(shell("a", "echo out; echo err >&2; exit 3")).await;
     assert_eq!(report.exit_code, Some(3));
-    assert_eq!((world.text(report.stdout_blob_id), world.text(report.stderr_blob_id)), ("out\n".into(), "err\n".into()));
+    assert_eq!(
+        (world.text(report.stdout_blob_id), world.text(report.stderr_blob_id)),
+        ("out\n".into(), "err\n".into())
+    );
     assert_eq!((report.stdout_inline, report.stderr_inline), (None, None));
 }
 
@@ -191,7 +206,11 @@ async fn bad_input_too_large_an_environment_is_told_as_such_and_no_fault_of_the_
     world.runner.start(large);
     let (_, end, _) = world.ended().await;
     let End::NotStarted { why, surroundings: false } = end else { panic!("{end:?}") };
-    assert!(why.contains("arguments and environment are too long") && why.contains("`CATALOG`, with 128 KiB"), "{why}");
+    assert!(
+        why.contains("arguments and environment are too long")
+            && why.contains("`CATALOG`, with 128 KiB"),
+        "{why}"
+    );
     assert!(why.contains("file") && !why.contains("pvn-wrapper"), "{why}");
 }
 
@@ -199,7 +218,8 @@ async fn bad_input_too_large_an_environment_is_told_as_such_and_no_fault_of_the_
 async fn a_command_runs_in_its_working_directory_with_its_environment() {
     let mut world = World::new().await;
     std::fs::create_dir_all(world.file("root/sub")).unwrap();
-    let mut job = shell("a", "pwd; echo $GREETING; echo ${PVN_TOKEN-none}; ps -o sid= -p $$ >/dev/null");
+    let mut job =
+        shell("a", "pwd; echo $GREETING; echo ${PVN_TOKEN-none}; ps -o sid= -p $$ >/dev/null");
     job.root = Some("root".into());
     job.command.working_directory = Some("sub".to_owned());
     job.env.push(("GREETING".to_owned(), "hello".to_owned()));
@@ -248,7 +268,8 @@ async fn check_plan(fetch: &[&str], apply: &[&str]) {
     let mut world = World::new().await;
     let report = world.run(spec("fetch", fetch)).await;
     assert_eq!(report.exit_code, Some(0), "{report:?}");
-    let plan = report.files.iter().find(|file| file.name == "plan").unwrap().content_blob_id.unwrap();
+    let plan =
+        report.files.iter().find(|file| file.name == "plan").unwrap().content_blob_id.unwrap();
     assert_eq!(world.text(Some(plan)), "the plan\n");
     std::fs::write(world.file("tf.plan"), "changed meanwhile").unwrap();
     let mut job = spec("apply", apply);
@@ -262,7 +283,16 @@ async fn check_plan(fetch: &[&str], apply: &[&str]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_goes_from_fetch_to_apply_when_the_command_is_the_wrapper_itself() {
     check_plan(
-        &["pvn-wrapper", "exec", "--out", "plan=tf.plan", "--", "sh", "-c", "echo the plan > tf.plan"],
+        &[
+            "pvn-wrapper",
+            "exec",
+            "--out",
+            "plan=tf.plan",
+            "--",
+            "sh",
+            "-c",
+            "echo the plan > tf.plan",
+        ],
         &["pvn-wrapper", "exec", "--in", "tf.plan=fetch:plan", "--", "cat", "tf.plan"],
     )
     .await;
@@ -279,13 +309,17 @@ async fn a_plan_goes_from_fetch_to_apply_when_the_wrapper_is_inside_the_command(
 
 /// The same directory, from here.
 fn relative(path: &Path) -> PathBuf {
-    let up = std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect::<PathBuf>();
+    let up =
+        std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect::<PathBuf>();
     up.join(path.strip_prefix("/").unwrap())
 }
 
 /// Runs an apply with this input; the end is for the caller.
 async fn applied(world: &mut World, plan: BlobId) -> End {
-    let mut job = spec("apply", &["pvn-wrapper", "exec", "--in", "tf.plan=fetch:plan", "--", "cat", "tf.plan"]);
+    let mut job = spec(
+        "apply",
+        &["pvn-wrapper", "exec", "--in", "tf.plan=fetch:plan", "--", "cat", "tf.plan"],
+    );
     job.inputs.push(("fetch:plan".to_owned(), plan));
     let id = job.job;
     world.runner.start(job);
@@ -303,7 +337,11 @@ async fn a_plan_is_handed_over_wherever_the_blobs_are_seen_from_and_one_of_no_by
     for plan in ["the plan", ""] {
         let blob = world.blobs.put(plan.as_bytes(), Keep::Synced).unwrap();
         let End::Reported(report) = applied(&mut world, blob).await else { panic!("it never ran") };
-        assert_eq!((report.exit_code, world.text(report.stdout_blob_id)), (Some(0), plan.to_owned()), "{report:?}");
+        assert_eq!(
+            (report.exit_code, world.text(report.stdout_blob_id)),
+            (Some(0), plan.to_owned()),
+            "{report:?}"
+        );
     }
 }
 
@@ -317,9 +355,24 @@ async fn p2_a_plan_that_the_disk_changed_is_not_applied_and_the_next_fetch_makes
         if let Some(damage) = damage {
             std::fs::write(&path, damage).unwrap();
         }
-        let End::InputLost { why } = applied(&mut world, plan).await else { panic!("{damage:?} was applied") };
-        assert!(why.contains("fetch:plan") && why.contains(if damage.is_some() { "damaged" } else { "gone" }), "{why}");
-        let fetch = &["pvn-wrapper", "exec", "--out", "plan=tf.plan", "--", "sh", "-c", "printf 'the plan' > tf.plan"];
+        let End::InputLost { why } = applied(&mut world, plan).await else {
+            panic!("{damage:?} was applied")
+        };
+        assert!(
+            why.contains("fetch:plan")
+                && why.contains(if damage.is_some() { "damaged" } else { "gone" }),
+            "{why}"
+        );
+        let fetch = &[
+            "pvn-wrapper",
+            "exec",
+            "--out",
+            "plan=tf.plan",
+            "--",
+            "sh",
+            "-c",
+            "printf 'the plan' > tf.plan",
+        ];
         let report = world.run(spec("fetch", fetch)).await;
         assert_eq!(report.files[0].content_blob_id, Some(plan));
         let End::Reported(report) = applied(&mut world, plan).await else { panic!("it never ran") };
@@ -334,16 +387,22 @@ async fn a_plan_that_cannot_be_read_is_told_as_that() {
     let above = world.blobs.path(plan).parent().unwrap().to_owned();
     std::fs::remove_dir_all(&above).unwrap();
     std::fs::write(&above, "no directory").unwrap();
-    let End::NotStarted { why, surroundings: true } = applied(&mut world, plan).await else { panic!("it was applied") };
-    assert!(why.starts_with("what it is to be given cannot be put in place: ") && why.contains("Not a directory"), "{why}");
+    let End::NotStarted { why, surroundings: true } = applied(&mut world, plan).await else {
+        panic!("it was applied")
+    };
+    assert!(
+        why.starts_with("what it is to be given cannot be put in place: ")
+            && why.contains("Not a directory"),
+        "{why}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p2_a_plan_that_changed_after_it_was_handed_over_is_not_applied() {
     let mut world = World::new().await;
     let plan = world.blobs.put(b"the plan", Keep::Synced).unwrap();
-    let script = "cd \"$PVN_JOB_DIR/inputs\"; id=$(readlink fetch:plan); rm $id; printf 'the p' > $id; cd -; \
-                  exec pvn-wrapper exec --in tf.plan=fetch:plan -- echo applied";
+    let script = "cd \"$PVN_JOB_DIR/inputs\"; id=$(readlink fetch:plan); rm $id; printf 'the p' > \
+                  $id; cd -; exec pvn-wrapper exec --in tf.plan=fetch:plan -- echo applied";
     let mut job = spec("apply", &["sh", "-c", script]);
     job.inputs.push(("fetch:plan".to_owned(), plan));
     let report = world.run(job).await;
@@ -357,7 +416,12 @@ async fn p2_a_plan_that_changed_after_it_was_handed_over_is_not_applied() {
 async fn an_input_that_nobody_made_runs_nothing_and_is_named() {
     let mut world = World::new().await;
     let ran = world.file("ran");
-    let report = world.run(spec("a", &["pvn-wrapper", "exec", "--in", "x=fetch:plan", "--", "touch", ran.to_str().unwrap()])).await;
+    let report = world
+        .run(spec(
+            "a",
+            &["pvn-wrapper", "exec", "--in", "x=fetch:plan", "--", "touch", ran.to_str().unwrap()],
+        ))
+        .await;
     assert!(report.exec_error.unwrap().contains("fetch:plan"));
     assert!(!ran.exists());
 }
@@ -365,7 +429,8 @@ async fn an_input_that_nobody_made_runs_nothing_and_is_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_declared_output_that_is_missing_is_told() {
     let mut world = World::new().await;
-    let report = world.run(spec("a", &["pvn-wrapper", "exec", "--out", "plan=no.plan", "--", "true"])).await;
+    let report =
+        world.run(spec("a", &["pvn-wrapper", "exec", "--out", "plan=no.plan", "--", "true"])).await;
     assert_eq!(report.exit_code, Some(0));
     assert!(report.bad_output.unwrap().contains("no.plan"));
 }
@@ -381,7 +446,10 @@ async fn wrong_flags_of_the_users_own_wrapper_run_nothing_and_are_told() {
 async fn a_job_that_lasts_is_told_as_started_and_can_be_read_along() {
     let mut world = World::new().await;
     let go = world.file("go");
-    let job = shell("a", &format!("echo hello; until [ -e {} ]; do sleep 0.01; done; echo bye", go.display()));
+    let job = shell(
+        "a",
+        &format!("echo hello; until [ -e {} ]; do sleep 0.01; done; echo bye", go.display()),
+    );
     let id = job.job;
     world.runner.start(job);
     assert!(matches!(world.next().await, RunnerEvent::Started { job, .. } if job == id));

@@ -1,6 +1,9 @@
 //! The scheduler's parts in process: the store's contract, the driver with and without faults.
 
-#![expect(clippy::unwrap_used, reason = "clippy knows test functions, not the helpers that they share")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy knows test functions, not the helpers that they share"
+)]
 
 mod cluster;
 mod delivery;

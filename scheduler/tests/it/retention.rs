@@ -1,4 +1,5 @@
-//! What a pass removes and what it leaves, over a real database and real files, with a clock that is moved by hand.
+//! What a pass removes and what it leaves, over a real database and real files, with a clock that
+//! is moved by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +7,9 @@ use std::time::Duration;
 use pvn_scheduler::blobs::{Blobs, Keep};
 use pvn_scheduler::clock::{Clock, Manual};
 use pvn_scheduler::retention::{Policy, Retention, reserve};
-use pvn_scheduler::store::{Change, Commit, JobFilter, JobRow, PageRequest, ReleaseRow, ServiceRow};
+use pvn_scheduler::store::{
+    Change, Commit, JobFilter, JobRow, PageRequest, ReleaseRow, ServiceRow,
+};
 use schema::api::LogEntry;
 use schema::id::{BlobId, ChannelId, InstanceId, JobId, ReleaseId};
 use schema::report::{Report, Structured, StructuredKind};
@@ -40,7 +43,14 @@ impl Rig {
         let blobs = Blobs::open(&fresh.dir.path().join("blobs")).unwrap();
         let (commit, service, channel) = estate();
         fresh.store.commit(&commit).await.unwrap();
-        Self { fresh, blobs, clock: Manual::starting_at(today()), service, channel: channel.id, seq: 0 }
+        Self {
+            fresh,
+            blobs,
+            clock: Manual::starting_at(today()),
+            service,
+            channel: channel.id,
+            seq: 0,
+        }
     }
 
     fn retention(&self) -> Retention {
@@ -116,11 +126,15 @@ fn printed(blob: BlobId) -> Report {
 #[tokio::test]
 async fn old_jobs_go_and_what_people_ask_for_stays() {
     let mut rig = Rig::open().await;
-    let failed = JobRow { status: JobStatus::Failed, ..rig.job(JobKind::Fetch, 300, Report::default()) };
+    let failed =
+        JobRow { status: JobStatus::Failed, ..rig.job(JobKind::Fetch, 300, Report::default()) };
     let mut jobs = vec![failed.clone()];
-    let applies: Vec<_> = [500, 400, 300].map(|days| rig.job(JobKind::Apply, days, Report::default())).into();
+    let applies: Vec<_> =
+        [500, 400, 300].map(|days| rig.job(JobKind::Apply, days, Report::default())).into();
     // Ten a day, for a hundred days.
-    let polls: Vec<_> = (0..1000).map(|number| rig.job(JobKind::Fetch, 100 - number / 10, Report::default())).collect();
+    let polls: Vec<_> = (0..1000)
+        .map(|number| rig.job(JobKind::Fetch, 100 - number / 10, Report::default()))
+        .collect();
     jobs.extend(applies.clone());
     jobs.extend(polls.clone());
     for piece in jobs.chunks(200) {
@@ -135,7 +149,11 @@ async fn old_jobs_go_and_what_people_ask_for_stays() {
 
     rig.clock.advance_ms(100 * DAY_MS);
     rig.pass().await;
-    assert_eq!(rig.count(JobKind::Fetch).await, 51, "the newest 50 of a kind, and the last that failed");
+    assert_eq!(
+        rig.count(JobKind::Fetch).await,
+        51,
+        "the newest 50 of a kind, and the last that failed"
+    );
     assert!(rig.fresh.store.pruned().to_string().contains("jobs"), "it says what it did");
 }
 
@@ -149,7 +167,11 @@ async fn what_a_state_names_stays_whatever_its_age() {
     let mut row = instance(&rig.service, &estate().2, 2, Status::WaitingManualApproval);
     // Where in a state a name stands is the engine's business.
     row.state = row.state.replacen('{', &format!("{{\"note\":\"{} {plan}\",", named.id), 1);
-    let commit = Commit { instances: vec![row], jobs: [vec![named.clone(), other.clone()], rest].concat(), ..Commit::default() };
+    let commit = Commit {
+        instances: vec![row],
+        jobs: [vec![named.clone(), other.clone()], rest].concat(),
+        ..Commit::default()
+    };
     rig.fresh.store.commit(&commit).await.unwrap();
     rig.clock.advance_ms(60 * DAY_MS);
     rig.pass().await;
@@ -161,10 +183,15 @@ async fn what_a_state_names_stays_whatever_its_age() {
 async fn twenty_seven_polls_of_four_megabytes_are_four_megabytes() {
     let mut rig = Rig::open().await;
     let value = serde_json::json!({"objects": (0..40_000).map(|number| format!("{number:0100}")).collect::<Vec<_>>()});
-    let structured = Structured { kind: StructuredKind::Fetch, value: Some(value.clone()), errors: Vec::new() };
+    let structured =
+        Structured { kind: StructuredKind::Fetch, value: Some(value.clone()), errors: Vec::new() };
     let mut jobs = Vec::new();
     for _ in 0..27 {
-        let job = rig.job(JobKind::Fetch, 0, Report { structured: Some(structured.clone()), ..Report::default() });
+        let job = rig.job(
+            JobKind::Fetch,
+            0,
+            Report { structured: Some(structured.clone()), ..Report::default() },
+        );
         rig.commit(vec![job.clone()]).await;
         jobs.push(job);
     }
@@ -173,8 +200,15 @@ async fn twenty_seven_polls_of_four_megabytes_are_four_megabytes() {
     assert!(bytes < 6 << 20, "{bytes} bytes");
     for job in [&jobs[0], &jobs[26]] {
         let read = rig.fresh.store.job_row(job.id).await.unwrap().unwrap();
-        assert_eq!(read.report.unwrap().structured.unwrap().value.as_ref(), Some(&value), "it reads back whole");
-        assert_eq!(rig.fresh.store.job(job.id).await.unwrap().unwrap().report.unwrap().structured, Some(structured.clone()));
+        assert_eq!(
+            read.report.unwrap().structured.unwrap().value.as_ref(),
+            Some(&value),
+            "it reads back whole"
+        );
+        assert_eq!(
+            rig.fresh.store.job(job.id).await.unwrap().unwrap().report.unwrap().structured,
+            Some(structured.clone())
+        );
     }
     // Written again, as a note does it, it stays.
     let again = rig.fresh.store.job_row(jobs[0].id).await.unwrap().unwrap();
@@ -188,21 +222,31 @@ async fn a_document_goes_with_the_last_job_that_printed_it_and_its_room_is_given
     let mut rig = Rig::open().await;
     for number in 0..100 {
         let value = serde_json::json!({"objects": vec![format!("{number:0100}"); 1000]});
-        let structured = Structured { kind: StructuredKind::Fetch, value: Some(value), errors: Vec::new() };
-        let job = rig.job(JobKind::Fetch, 100 - number, Report { structured: Some(structured), ..Report::default() });
+        let structured =
+            Structured { kind: StructuredKind::Fetch, value: Some(value), errors: Vec::new() };
+        let job = rig.job(
+            JobKind::Fetch,
+            100 - number,
+            Report { structured: Some(structured), ..Report::default() },
+        );
         rig.commit(vec![job]).await;
     }
     let size = || std::fs::metadata(rig.fresh.dir.path().join("pvn.db")).unwrap().len();
     rig.fresh.store.checkpoint().await.unwrap();
     let before = size();
     rig.pass().await;
-    assert!(size() + (3 << 20) < before, "{} of {before} bytes: 50 documents of 100 KB went", size());
+    assert!(
+        size() + (3 << 20) < before,
+        "{} of {before} bytes: 50 documents of 100 KB went",
+        size()
+    );
 }
 
 #[tokio::test]
 async fn output_goes_after_a_month_and_that_of_applies_after_a_year() {
     let mut rig = Rig::open().await;
-    let [look, apply, shared, last] = ["look", "apply", "shared", "last"].map(|text| rig.blob(text));
+    let [look, apply, shared, last] =
+        ["look", "apply", "shared", "last"].map(|text| rig.blob(text));
     let jobs = vec![
         rig.job(JobKind::Fetch, 0, printed(look)),
         rig.job(JobKind::Apply, 0, printed(apply)),
@@ -218,7 +262,11 @@ async fn output_goes_after_a_month_and_that_of_applies_after_a_year() {
     assert_eq!(there(), [true; 4]);
     rig.clock.advance_ms(2 * DAY_MS);
     rig.pass().await;
-    assert_eq!(there(), [false, true, true, true], "an apply printed the third, and the last success is kept");
+    assert_eq!(
+        there(),
+        [false, true, true, true],
+        "an apply printed the third, and the last success is kept"
+    );
     rig.clock.advance_ms(335 * DAY_MS);
     rig.pass().await;
     assert_eq!(there(), [false, false, false, true]);
@@ -238,7 +286,8 @@ async fn a_blob_that_nobody_names_goes_and_one_of_a_commit_under_way_does_not() 
     rig.pass().await;
     assert!(!rig.blobs.has(lost) && rig.blobs.has(used));
 
-    // Long after its job, another one prints the same: put, and not committed yet when the pass comes by.
+    // Long after its job, another one prints the same: put, and not committed yet when the pass
+    // comes by.
     rig.clock.set(today().plus_ms(31 * DAY_MS));
     let path = rig.blobs.path(used);
     let long_ago = std::time::SystemTime::UNIX_EPOCH;
@@ -301,7 +350,8 @@ async fn the_log_forgets_machines_first_then_people_and_approvals_never() {
     ];
     rig.fresh.store.commit(&Commit { events, ..Commit::default() }).await.unwrap();
     let left = async || -> Vec<u64> {
-        let page = rig.fresh.store.events(&Default::default(), &PageRequest::default()).await.unwrap();
+        let page =
+            rig.fresh.store.events(&Default::default(), &PageRequest::default()).await.unwrap();
         page.items.iter().map(|entry| entry.seq).rev().collect()
     };
     rig.pass().await;
@@ -328,11 +378,19 @@ async fn releases_stay_a_year_and_the_last_that_converged_longer() {
         created_by: "eve".to_owned(),
         rolled_back_to: None,
     };
-    let mut changes: Vec<Change> = vec![Change::Service(ServiceRow { release_count: after_the_gap(60), ..rig.service.clone() })];
+    let mut changes: Vec<Change> = vec![Change::Service(ServiceRow {
+        release_count: after_the_gap(60),
+        ..rig.service.clone()
+    })];
     changes.extend((1..=60).map(|number| Change::Release(Box::new(release(number, 400)))));
     rig.fresh.store.commit(&Commit { changes, ..Commit::default() }).await.unwrap();
     rig.pass().await;
-    let all = rig.fresh.store.releases(&Default::default(), &PageRequest { limit: Some(100), ..Default::default() }).await.unwrap();
+    let all = rig
+        .fresh
+        .store
+        .releases(&Default::default(), &PageRequest { limit: Some(100), ..Default::default() })
+        .await
+        .unwrap();
     assert_eq!(all.total, 50, "the newest of a service stay whatever their age");
     assert_eq!(all.items.last().unwrap().version, "web-11");
 }
@@ -347,7 +405,10 @@ async fn p5_rows_that_cannot_be_read_are_skipped_and_counted_and_the_others_go()
     for piece in [old.clone(), new, next].concat().chunks(200) {
         rig.commit(piece.to_vec()).await;
     }
-    let bad = rig.fresh.edit("UPDATE jobs SET status = 'dance' WHERE kind = 'fetch' AND seq BETWEEN 1 AND 399").await;
+    let bad = rig
+        .fresh
+        .edit("UPDATE jobs SET status = 'dance' WHERE kind = 'fetch' AND seq BETWEEN 1 AND 399")
+        .await;
     assert_eq!(bad, 399);
     rig.fresh.edit("UPDATE jobs SET kind = 'prance' WHERE seq = 400").await;
     rig.pass().await;
@@ -357,5 +418,9 @@ async fn p5_rows_that_cannot_be_read_are_skipped_and_counted_and_the_others_go()
     assert_eq!(metrics.get("pvn_prune_unreadable_rows").copied(), Some(400.0), "{metrics:?}");
     rig.pass().await;
     let metrics = rig.fresh.store.pruned().metrics();
-    assert_eq!(metrics.get("pvn_prune_unreadable_rows").copied(), Some(400.0), "of the last pass: {metrics:?}");
+    assert_eq!(
+        metrics.get("pvn_prune_unreadable_rows").copied(),
+        Some(400.0),
+        "of the last pass: {metrics:?}"
+    );
 }

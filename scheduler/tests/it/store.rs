@@ -6,7 +6,9 @@ mod lists;
 
 use engine::state::State;
 use pvn_scheduler::secrets::Sealer;
-use pvn_scheduler::store::{ApplicationRow, Change, ChannelRow, ChannelSummary, Commit, InstanceRow, ServiceRow, Store};
+use pvn_scheduler::store::{
+    ApplicationRow, Change, ChannelRow, ChannelSummary, Commit, InstanceRow, ServiceRow, Store,
+};
 use schema::id::{ApplicationId, ChannelId, InstanceId, ServiceId};
 use schema::status::Status;
 use schema::time::Timestamp;
@@ -26,8 +28,10 @@ impl Fresh {
 
     /// Changes the database behind its back; how many rows that were.
     pub(crate) async fn edit(&self, sql: &'static str) -> u64 {
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.dir.path().join("pvn.db"));
-        let mut database = <sqlx::SqliteConnection as sqlx::Connection>::connect_with(&options).await.unwrap();
+        let options =
+            sqlx::sqlite::SqliteConnectOptions::new().filename(self.dir.path().join("pvn.db"));
+        let mut database =
+            <sqlx::SqliteConnection as sqlx::Connection>::connect_with(&options).await.unwrap();
         let done = sqlx::query(sql).execute(&mut database).await.unwrap();
         sqlx::Connection::close(database).await.unwrap();
         done.rows_affected()
@@ -45,7 +49,8 @@ pub(crate) fn at(millis: i64) -> Timestamp {
 /// An application with one channel.
 pub(crate) fn application(name: &str) -> (ApplicationRow, ChannelRow) {
     let id = ApplicationId::derive(&[name.as_bytes()]);
-    let row = ApplicationRow { id, name: name.parse().unwrap(), config_version: 1, created_at: at(1) };
+    let row =
+        ApplicationRow { id, name: name.parse().unwrap(), config_version: 1, created_at: at(1) };
     let channel = ChannelRow {
         id: ChannelId::derive(&[name.as_bytes()]),
         application: id,
@@ -68,7 +73,12 @@ pub(crate) fn service(application: &ApplicationRow, name: &str) -> ServiceRow {
     }
 }
 
-pub(crate) fn instance(service: &ServiceRow, channel: &ChannelRow, revision: i64, status: Status) -> InstanceRow {
+pub(crate) fn instance(
+    service: &ServiceRow,
+    channel: &ChannelRow,
+    revision: i64,
+    status: Status,
+) -> InstanceRow {
     let id = InstanceId::of(service.id, channel.id);
     InstanceRow {
         id,
@@ -92,7 +102,11 @@ pub(crate) fn estate() -> (Commit, ServiceRow, ChannelRow) {
     let (app, channel) = application("app");
     let web = service(&app, "web");
     let commit = Commit {
-        changes: vec![Change::Application(app), Change::Channel(Box::new(channel.clone())), Change::Service(web.clone())],
+        changes: vec![
+            Change::Application(app),
+            Change::Channel(Box::new(channel.clone())),
+            Change::Service(web.clone()),
+        ],
         instances: vec![instance(&web, &channel, 1, Status::Converging)],
         ..Commit::default()
     };

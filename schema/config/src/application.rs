@@ -1,4 +1,5 @@
-//! The document `application`: release channels, what must be so before a release reaches them, and groups of channels.
+//! The document `application`: release channels, what must be so before a release reaches them, and
+//! groups of channels.
 
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
 
@@ -50,7 +51,8 @@ message! {
     ChannelRuntime {
         /// The runtime.
         runtime: RuntimeName,
-        /// The name by which services ask for it (`runtimeConnection`). Default: the runtime's name.
+        /// The name by which services ask for it (`runtimeConnection`). Default: the runtime's
+        /// name.
         name: Option<ConnectionName>,
         /// Accepted and ignored.
         #[serde(rename = "type")]
@@ -82,7 +84,8 @@ one_of! {
 }
 
 message_with_one! {
-    /// Other channels have converged at the same version: exactly one of `releaseChannel`, `selector`.
+    /// Other channels have converged at the same version: exactly one of `releaseChannel`,
+    /// `selector`.
     #[schemars(extend("x-exactlyOne" = ["releaseChannel", "selector"]))]
     ReleaseChannelStable {}
     /// Which channels.
@@ -127,8 +130,8 @@ message! {
 }
 
 message! {
-    /// People say yes once for all channels that name the same approval. When the commands of one of them change, all of them that are
-    /// not converged yet ask anew.
+    /// People say yes once for all channels that name the same approval. When the commands of one
+    /// of them change, all of them that are not converged yet ask anew.
     SharedManualApproval {
         /// The shared name.
         #[schemars(length(min = 1))]
@@ -146,13 +149,15 @@ message! {
     ChannelGroup {
         /// Name of the group.
         name: GroupName,
-        /// Runtimes by their labels: `key=value`; side by side both, `+` either, `-` in front without, parentheses group.
+        /// Runtimes by their labels: `key=value`; side by side both, `+` either, `-` in front
+        /// without, parentheses group.
         #[schemars(length(min = 1))]
         runtime_selector: String,
         /// Accept a selector that matches no runtime. Default: false.
         #[serde(default)]
         allow_empty: bool,
-        /// What each of the channels has besides. Its texts are templates over `{{.Builtins.Group}}` and `{{.Builtins.Runtime…}}`.
+        /// What each of the channels has besides. Its texts are templates over
+        /// `{{.Builtins.Group}}` and `{{.Builtins.Runtime…}}`.
         template: Option<ChannelTemplate>,
     }
 }
@@ -186,7 +191,8 @@ message! {
         /// The runtime that the channel is made for: `{{.Builtins.Runtime.Name}}`.
         #[schemars(length(min = 1))]
         runtime: String,
-        /// The name by which services ask for it (`runtimeConnection`). Default: the runtime's name.
+        /// The name by which services ask for it (`runtimeConnection`). Default: the runtime's
+        /// name.
         #[schemars(length(min = 1))]
         name: Option<String>,
         /// Accepted and ignored.

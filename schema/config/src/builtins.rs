@@ -1,5 +1,5 @@
-//! The names that templates may use whatever a config defines: `{{.Builtins.…}}`. The reader knows them by this table, the
-//! scheduler fills them in by it.
+//! The names that templates may use whatever a config defines: `{{.Builtins.…}}`. The reader knows
+//! them by this table, the scheduler fills them in by it.
 
 /// The application of the service.
 pub const APPLICATION_NAME: &str = "Builtins.Application.Name";
@@ -20,7 +20,8 @@ pub const RUNTIME_NAME: &str = "Builtins.Runtime.Name";
 pub const GROUP: &str = "Builtins.Group";
 
 /// All that every template of a release may use.
-pub const OF_A_RELEASE: [&str; 6] = [APPLICATION_NAME, SERVICE_NAME, SERVICE_VERSION, RELEASE_CHANNEL_NAME, RUNTIME_NAME, GROUP];
+pub const OF_A_RELEASE: [&str; 6] =
+    [APPLICATION_NAME, SERVICE_NAME, SERVICE_VERSION, RELEASE_CHANNEL_NAME, RUNTIME_NAME, GROUP];
 
 /// What stands before the key of a label of the runtime.
 pub const RUNTIME_LABELS: &str = "Builtins.Runtime.Labels.";

@@ -1,6 +1,6 @@
 //! The reader's rules between a YAML tree and the schema: spellings become canonical names, scalars
-//! become what their field takes, `null` becomes absent, a field given twice is found. Whether the outcome is right is the
-//! schema's business.
+//! become what their field takes, `null` becomes absent, a field given twice is found. Whether the
+//! outcome is right is the schema's business.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,16 @@ use serde_json::{Map, Value};
 use crate::json_schema::snake_case;
 use crate::yaml::{MappingEntry, NodeKind, YamlNode};
 
-/// A field that is given twice: its pointer, its canonical name, and the spellings and places of both.
+/// A field that is given twice: its pointer, its canonical name, and the spellings and places of
+/// both.
 pub(super) struct Twice {
     pub(super) pointer: String,
     pub(super) first: (String, std::ops::Range<usize>),
     pub(super) second: (String, std::ops::Range<usize>),
 }
 
-/// The JSON value of a document. Keys in the tree become canonical, so that pointers into the value find their place in it.
+/// The JSON value of a document. Keys in the tree become canonical, so that pointers into the value
+/// find their place in it.
 pub(super) fn coerce(tree: &mut YamlNode, checker: &Checker, twice: &mut Vec<Twice>) -> Value {
     let mut pointer = String::new();
     value(tree, checker.root().as_ref(), checker, &mut pointer, twice).unwrap_or(Value::Null)
@@ -48,7 +50,9 @@ fn value(
             };
             Value::Array(items.iter_mut().enumerate().map(item).collect())
         }
-        NodeKind::Mapping(entries) => Value::Object(mapping(entries, schema, checker, pointer, twice)),
+        NodeKind::Mapping(entries) => {
+            Value::Object(mapping(entries, schema, checker, pointer, twice))
+        }
     })
 }
 
@@ -109,11 +113,14 @@ fn scalar(text: &str, plain: bool, schema: Option<&Schema<'_>>) -> Value {
 /// Decimal digits with a sign; no leading zeros, which YAML 1.1 reads as octal.
 fn whole_number(text: &str) -> Option<Value> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let is_decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+    let is_decimal = !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && (digits == "0" || !digits.starts_with('0'));
     if !is_decimal {
         return None;
     }
-    let whole = text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok();
+    let whole =
+        text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok();
     // Beyond 64 bits it is a number still, for the schema to say which range it has to be in.
     whole.or_else(|| serde_json::Number::from_f64(text.parse().ok()?).map(Value::Number))
 }
@@ -130,12 +137,16 @@ impl<'a> FieldNames<'a> {
             canonical.insert(snake_case(name), field);
             canonical.insert(name.to_owned(), field);
         };
-        for (alias, field) in schema.says.get("x-aliases").and_then(Value::as_object).into_iter().flatten() {
+        for (alias, field) in
+            schema.says.get("x-aliases").and_then(Value::as_object).into_iter().flatten()
+        {
             if let Some(field) = field.as_str() {
                 add(alias, field);
             }
         }
-        for field in schema.says.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+        for field in
+            schema.says.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys)
+        {
             add(field, field);
         }
         Self { canonical }

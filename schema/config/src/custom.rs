@@ -12,7 +12,8 @@ use crate::params::ParameterDefinition;
 use crate::task::TaskConfig;
 
 message! {
-    /// A Custom Runtime: fetch tells whether there is work to do, apply does it, getInfo shows people something.
+    /// A Custom Runtime: fetch tells whether there is work to do, apply does it, getInfo shows
+    /// people something.
     #[schemars(extend("x-aliases" = {"debug": "getInfo"}))]
     CustomRuntime {
         /// Where the jobs run.
@@ -29,9 +30,11 @@ message! {
         /// Ask people before every apply. Default: false.
         #[serde(default)]
         require_approval_before_apply: bool,
-        /// How long after the start of an apply the world may take to converge before apply runs again. Default: 600s.
+        /// How long after the start of an apply the world may take to converge before apply runs
+        /// again. Default: 600s.
         convergence_grace_period: Option<Duration>,
-        /// Without fetch: apply runs only when this text (a template) differs from that of the last apply, if that succeeded.
+        /// Without fetch: apply runs only when this text (a template) differs from that of the last
+        /// apply, if that succeeded.
         apply_id: Option<String>,
         /// How long an approval that was asked for stays valid. Default: without end.
         approval_timeout: Option<Duration>,
@@ -59,7 +62,8 @@ message! {
 message! {
     /// A place on Kubernetes.
     K8sPlace {
-        /// The namespace, which must exist. Default: `pvn-proxy-runtime-` and the runtime's name, created when missing.
+        /// The namespace, which must exist. Default: `pvn-proxy-runtime-` and the runtime's name,
+        /// created when missing.
         #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"), extend("patternErrorMessage" = "namespaces are 1 to 63 characters: lower-case letters, digits and `-`, not starting or ending with `-`"))]
         namespace: Option<String>,
     }
@@ -94,9 +98,11 @@ message_with_one! {
     {
         /// From the end of one fetch to the next while not converged. Default: 30s.
         poll_interval: Option<Duration>,
-        /// The same while converged; up to a tenth is added so that many do not bunch. Default: 300s.
+        /// The same while converged; up to a tenth is added so that many do not bunch. Default:
+        /// 300s.
         steady_state_poll_interval: Option<Duration>,
-        /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in `0 */15 * * * *`. It takes the place of the two intervals, given or not.
+        /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in
+        /// `0 */15 * * * *`. It takes the place of the two intervals, given or not.
         #[schemars(with = "Option<String>", extend("format" = "pvn-cron"))]
         poll_schedule: Option<CronText>,
         /// Time zone of `pollSchedule`, as in `Europe/Berlin`. Default: UTC.
@@ -132,7 +138,8 @@ message_with_one! {
         #[serde(default)]
         #[schemars(inner(range(min = 1, max = 255)))]
         retryable_exit_codes: Vec<i32>,
-        /// When to run again after those. Default: 30s doubling to 300s, at most until the grace period ends.
+        /// When to run again after those. Default: 30s doubling to 300s, at most until the grace
+        /// period ends.
         retry_policy: Option<RetryPolicy>,
         /// Apply only inside this window.
         window: Option<Window>,
@@ -159,7 +166,8 @@ message_with_one! {
     {
         /// From the end of one getInfo to the next. Default: 300s.
         poll_interval: Option<Duration>,
-        /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in `0 */15 * * * *`. It takes the place of the interval, given or not.
+        /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in
+        /// `0 */15 * * * *`. It takes the place of the interval, given or not.
         #[schemars(with = "Option<String>", extend("format" = "pvn-cron"))]
         poll_schedule: Option<CronText>,
         /// Time zone of `pollSchedule`, as in `Europe/Berlin`. Default: UTC.
@@ -191,7 +199,8 @@ message! {
 message! {
     /// A recurring span of time.
     Window {
-        /// When it opens: a cron schedule of five fields as crontab(5) has them, or six with the second first, as in `0 0 9 * * Mon-Fri`.
+        /// When it opens: a cron schedule of five fields as crontab(5) has them, or six with the
+        /// second first, as in `0 0 9 * * Mon-Fri`.
         #[schemars(with = "String", extend("format" = "pvn-cron"))]
         schedule: CronText,
         /// How long it stays open.
@@ -212,7 +221,8 @@ pub enum Exec {
 }
 
 impl CustomRuntime {
-    /// The commands that it has, each by its field's name, with what runs and the variables beside that.
+    /// The commands that it has, each by its field's name, with what runs and the variables beside
+    /// that.
     pub fn commands(&self) -> impl Iterator<Item = (&'static str, &Exec, &Env)> {
         let fetch = self.fetch.as_ref().map(|fetch| ("fetch", &fetch.exec, &fetch.env));
         let apply = ("apply", &self.apply.exec, &self.apply.env);

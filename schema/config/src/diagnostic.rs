@@ -1,5 +1,6 @@
-//! A problem in a text of the user, with its place and the lines themselves. The one place that knows annotate-snippets.
-//! Made by the config reader and, for what documents say about each other, through `config::Document`.
+//! A problem in a text of the user, with its place and the lines themselves. The one place that
+//! knows annotate-snippets. Made by the config reader and, for what documents say about each other,
+//! through `config::Document`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,14 +40,22 @@ pub struct Diagnostic {
 /// Farthest back that a related place is still shown, in bytes.
 const RELATED_BYTES: usize = 4000;
 
-/// Longest line that is taken whole, in bytes; of a longer one a part around the place is. The drawing itself is cut to a terminal's width.
+/// Longest line that is taken whole, in bytes; of a longer one a part around the place is. The
+/// drawing itself is cut to a terminal's width.
 const LINE_BYTES: usize = 16 << 10;
 
 impl Diagnostic {
     /// A problem of a whole file.
     pub fn of_file(path: &str, message: impl Into<String>) -> Self {
         let source = NamedText { path: path.into(), text: "".into(), first_line: 0 };
-        Self { source, span: None, path: String::new(), message: message.into(), help: None, related: None }
+        Self {
+            source,
+            span: None,
+            path: String::new(),
+            message: message.into(),
+            help: None,
+            related: None,
+        }
     }
 
     /// The same with advice.
@@ -56,12 +65,16 @@ impl Diagnostic {
         self
     }
 
-    /// Line and column of the place, both from 1, the column in characters; 0 and 0 for a whole file.
+    /// Line and column of the place, both from 1, the column in characters; 0 and 0 for a whole
+    /// file.
     pub fn line_and_column(&self) -> (usize, usize) {
         let Some(span) = &self.span else { return (0, 0) };
         let before = &self.source.text[..floor(&self.source.text, span.start)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        (self.source.first_line + before.matches('\n').count(), before[line_start..].chars().count() + 1)
+        (
+            self.source.first_line + before.matches('\n').count(),
+            before[line_start..].chars().count() + 1,
+        )
     }
 
     /// As `rustc` shows an error, with its lines. Ends without a newline.
@@ -77,14 +90,19 @@ impl Diagnostic {
             Some(span) => {
                 let SourceWindow { text, first_line, span, related, is_part } = self.window(span);
                 let path = Some(self.path.as_str()).filter(|path| !path.is_empty());
-                let mut snippet = Snippet::source(text).line_start(first_line).annotation(AnnotationKind::Primary.span(span).label(path));
+                let mut snippet = Snippet::source(text)
+                    .line_start(first_line)
+                    .annotation(AnnotationKind::Primary.span(span).label(path));
                 if let (Some(span), Some((_, label))) = (related, &self.related) {
-                    snippet = snippet.annotation(AnnotationKind::Context.span(span).label(label.as_str()));
+                    snippet = snippet
+                        .annotation(AnnotationKind::Context.span(span).label(label.as_str()));
                 }
                 if is_part {
                     // The column cannot be counted in a part of the line.
                     let (line, column) = self.line_and_column();
-                    group = group.element(Origin::path(self.source.path.as_ref()).line(line).char_column(column));
+                    group = group.element(
+                        Origin::path(self.source.path.as_ref()).line(line).char_column(column),
+                    );
                 } else {
                     snippet = snippet.path(self.source.path.as_ref());
                 }
@@ -121,18 +139,30 @@ impl Diagnostic {
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
-        let line_end = if text[..line_end].ends_with('\r') && line_end > start { line_end - 1 } else { line_end };
+        let line_end = if text[..line_end].ends_with('\r') && line_end > start {
+            line_end - 1
+        } else {
+            line_end
+        };
         // A field that goes on over many lines is marked on its first one.
         let end = floor(text, span.end).clamp(start, line_end.max(start));
-        let from = if start - line_start > LINE_BYTES { floor(text, start - LINE_BYTES / 4) } else { line_start };
+        let from = if start - line_start > LINE_BYTES {
+            floor(text, start - LINE_BYTES / 4)
+        } else {
+            line_start
+        };
         let mut window_start = from;
         let mut related = None;
-        if let Some((span, _)) = self.related.as_ref().filter(|(span, _)| from == line_start && span.start < start) {
+        if let Some((span, _)) =
+            self.related.as_ref().filter(|(span, _)| from == line_start && span.start < start)
+        {
             let span = floor(text, span.start)..floor(text, span.end);
             let related_line = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
             if line_start - related_line <= RELATED_BYTES {
                 window_start = related_line;
-                let first_line_end = text[span.start..].find('\n').map_or(text.len(), |newline| span.start + newline);
+                let first_line_end = text[span.start..]
+                    .find('\n')
+                    .map_or(text.len(), |newline| span.start + newline);
                 related = Some(span.start..span.end.min(first_line_end));
             }
         }
@@ -191,10 +221,15 @@ pub(crate) fn last_name(pointer: &str) -> String {
     pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~")
 }
 
-/// The JSON pointer of a path as [`dotted`] writes it. A key with a dot or bracket in it cannot be written so.
+/// The JSON pointer of a path as [`dotted`] writes it. A key with a dot or bracket in it cannot be
+/// written so.
 pub fn pointer(dotted: &str) -> String {
     let mut pointer = String::with_capacity(dotted.len() + 1);
-    for segment in dotted.split(['.', '[']).map(|segment| segment.trim_end_matches(']')).filter(|segment| !segment.is_empty()) {
+    for segment in dotted
+        .split(['.', '['])
+        .map(|segment| segment.trim_end_matches(']'))
+        .filter(|segment| !segment.is_empty())
+    {
         schema::check::pointer_segment(&mut pointer, segment);
     }
     pointer

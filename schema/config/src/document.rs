@@ -1,4 +1,5 @@
-//! A document that was read, with all that is needed to point at any of its fields later and to store and read it again.
+//! A document that was read, with all that is needed to point at any of its fields later and to
+//! store and read it again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +13,8 @@ use crate::diagnostic::{self, Diagnostic};
 use crate::yaml::YamlNode;
 use crate::{Body, LocalFiles, WrittenDocument};
 
-/// The text of one document and the local files that it refers to: all that is needed to read it again.
+/// The text of one document and the local files that it refers to: all that is needed to read it
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DocumentSource {
@@ -22,7 +24,8 @@ pub struct DocumentSource {
     pub first_line: usize,
     /// The document's own text.
     pub text: String,
-    /// Local files by the path written in the document; those of a directory by that path, `/`, and the rest.
+    /// Local files by the path written in the document; those of a directory by that path, `/`,
+    /// and the rest.
     pub attachments: BTreeMap<String, String>,
 }
 
@@ -65,26 +68,34 @@ impl Document {
         &self.source
     }
 
-    /// Digest of what it means: the same for another order of fields, another spelling, comments, `90s` for `1m30s`.
+    /// Digest of what it means: the same for another order of fields, another spelling, comments,
+    /// `90s` for `1m30s`.
     pub fn digest(&self) -> BlobId {
         self.digest
     }
 
-    /// A problem at a field, given by its JSON pointer (`/service/env/A`) or its dotted path (`service.env.A`); for a field that is not
-    /// there, at the nearest one around it.
+    /// A problem at a field, given by its JSON pointer (`/service/env/A`) or its dotted path
+    /// (`service.env.A`); for a field that is not there, at the nearest one around it.
     pub fn problem(&self, path: &str, message: impl Into<String>) -> Diagnostic {
         let pointer = self.written(path);
         let (node, entry, found) = self.tree.nearest(&pointer);
         let span = match entry {
-            Some(entry) if !found || is_long(&self.source.text, &node.span) => entry.key_span.clone(),
+            Some(entry) if !found || is_long(&self.source.text, &node.span) => {
+                entry.key_span.clone()
+            }
             _ => node.span.clone(),
         };
         diagnostic_at(&self.shared, span, &pointer, message.into())
     }
 
-    /// The pointer of what somebody wrote for the field with this pointer or dotted path, which may be one of commands that pvn made.
+    /// The pointer of what somebody wrote for the field with this pointer or dotted path, which may
+    /// be one of commands that pvn made.
     fn written(&self, path: &str) -> String {
-        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        let pointer = if path.is_empty() || path.starts_with('/') {
+            path.to_owned()
+        } else {
+            diagnostic::pointer(path)
+        };
         match &self.body {
             Body::Runtime(runtime) => runtime.written(&pointer).into_owned(),
             Body::Application(_) | Body::Service(_) => pointer,
@@ -101,14 +112,26 @@ impl Document {
         problem
     }
 
-    /// The same at a part of the field's text: `needle` as it stands there, the first at or after byte `from` of the text. Where it cannot
-    /// be found in the source (escapes, folded lines), at the field.
-    pub fn problem_in(&self, path: &str, from: usize, needle: &str, message: impl Into<String>) -> Diagnostic {
+    /// The same at a part of the field's text: `needle` as it stands there, the first at or after
+    /// byte `from` of the text. Where it cannot be found in the source (escapes, folded lines),
+    /// at the field.
+    pub fn problem_in(
+        &self,
+        path: &str,
+        from: usize,
+        needle: &str,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         let mut problem = self.problem(path, message);
         let pointer = self.written(path);
         let (node, _, found) = self.tree.nearest(&pointer);
         let text = self.source.text.get(node.span.clone()).unwrap_or_default();
-        let skipped = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= from).last().unwrap_or_default();
+        let skipped = text
+            .char_indices()
+            .map(|(at, _)| at)
+            .take_while(|at| *at <= from)
+            .last()
+            .unwrap_or_default();
         if let Some(at) = text[skipped..].find(needle).filter(|_| found && !needle.is_empty()) {
             let start = node.span.start + skipped + at;
             problem.span = Some(start..start + needle.len());
@@ -116,8 +139,13 @@ impl Document {
         problem
     }
 
-    /// The files that a `local` block takes in, in their order: name and text. `sub_path` is the rendered one.
-    pub fn attached<'a>(&'a self, local: &'a LocalFiles, sub_path: Option<&str>) -> Vec<(&'a str, &'a str)> {
+    /// The files that a `local` block takes in, in their order: name and text. `sub_path` is the
+    /// rendered one.
+    pub fn attached<'a>(
+        &'a self,
+        local: &'a LocalFiles,
+        sub_path: Option<&str>,
+    ) -> Vec<(&'a str, &'a str)> {
         crate::local::attached(&self.source.attachments, local, sub_path)
     }
 }
@@ -129,7 +157,9 @@ impl Document {
 pub(super) fn body_of(value: &Value) -> Result<Option<Body>, serde_json::Error> {
     Ok(match WrittenDocument::deserialize(value)? {
         WrittenDocument { runtime: Some(runtime), .. } => Some(Body::Runtime(Box::new(runtime))),
-        WrittenDocument { application: Some(application), .. } => Some(Body::Application(Box::new(application))),
+        WrittenDocument { application: Some(application), .. } => {
+            Some(Body::Application(Box::new(application)))
+        }
         WrittenDocument { service: Some(service), .. } => Some(Body::Service(Box::new(service))),
         WrittenDocument { runtime: None, application: None, service: None } => None,
     })
@@ -154,7 +184,8 @@ impl Body {
         }
     }
 
-    /// What it means, as JSON in which nothing says less than nothing: no nulls, no empty lists, no `false`.
+    /// What it means, as JSON in which nothing says less than nothing: no nulls, no empty lists, no
+    /// `false`.
     pub(super) fn meaning(&self) -> Value {
         let mut value = match self {
             Self::Runtime(runtime) => serde_json::to_value(runtime),
@@ -188,6 +219,18 @@ fn is_long(text: &str, span: &Range<usize>) -> bool {
     text.get(span.clone()).is_some_and(|text| text.contains('\n'))
 }
 
-pub(super) fn diagnostic_at(source: &diagnostic::NamedText, span: Range<usize>, pointer: &str, message: String) -> Diagnostic {
-    Diagnostic { source: source.clone(), span: Some(span), path: diagnostic::dotted(pointer), message, help: None, related: None }
+pub(super) fn diagnostic_at(
+    source: &diagnostic::NamedText,
+    span: Range<usize>,
+    pointer: &str,
+    message: String,
+) -> Diagnostic {
+    Diagnostic {
+        source: source.clone(),
+        span: Some(span),
+        path: diagnostic::dotted(pointer),
+        message,
+        help: None,
+        related: None,
+    }
 }

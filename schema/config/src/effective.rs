@@ -1,9 +1,11 @@
-//! What a runtime comes to, whatever its kind: the commands that run for a service on it, and what jobs of other runtimes find on it. The
-//! one place where kinds are told apart; the checks here and the scheduler's `compile` ask what a runtime comes to, never which kind it
-//! is. Pure, from the document alone.
+//! What a runtime comes to, whatever its kind: the commands that run for a service on it, and what
+//! jobs of other runtimes find on it. The one place where kinds are told apart; the checks here and
+//! the scheduler's `compile` ask what a runtime comes to, never which kind it is. Pure, from the
+//! document alone.
 //!
-//! A kind that is built in makes its commands out of its own block, in a file of its own, and says with them where in that block each
-//! part comes from, so that a problem of a command is shown where somebody wrote what is wrong.
+//! A kind that is built in makes its commands out of its own block, in a file of its own, and says
+//! with them where in that block each part comes from, so that a problem of a command is shown
+//! where somebody wrote what is wrong.
 
 use std::borrow::Cow;
 
@@ -33,8 +35,8 @@ pub enum JobHost<'a> {
     Fake(&'a FakeRuntime),
 }
 
-/// Where a part of generated commands comes from: pointers from the block on, without a slash in front. The longest that fits counts;
-/// what is below it is the same in both.
+/// Where a part of generated commands comes from: pointers from the block on, without a slash in
+/// front. The longest that fits counts; what is below it is the same in both.
 type Origins = &'static [(&'static str, &'static str)];
 
 /// The commands of a runtime and the rules around them.
@@ -51,8 +53,8 @@ impl EffectiveRuntime<'_> {
         &self.custom
     }
 
-    /// JSON pointer of a part of the commands, given by its own from `custom` on (`fetch/env/A`). Where somebody wrote it,
-    /// [`Document::problem`](crate::Document::problem) finds out.
+    /// JSON pointer of a part of the commands, given by its own from `custom` on (`fetch/env/A`).
+    /// Where somebody wrote it, [`Document::problem`](crate::Document::problem) finds out.
     pub fn pointer(&self, part: &str) -> String {
         format!("/runtime/{}/{part}", self.kind)
     }
@@ -64,10 +66,16 @@ impl EffectiveRuntime<'_> {
 }
 
 fn written<'p>(kind: &str, origins: Origins, pointer: &'p str) -> Cow<'p, str> {
-    let part = pointer.strip_prefix("/runtime/").and_then(|rest| rest.strip_prefix(kind)?.strip_prefix('/'));
+    let part = pointer
+        .strip_prefix("/runtime/")
+        .and_then(|rest| rest.strip_prefix(kind)?.strip_prefix('/'));
     let Some(part) = part else { return pointer.into() };
-    let below = |generated: &str| part.strip_prefix(generated).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    let fits = origins.iter().filter_map(|(generated, source)| Some((generated.len(), source, below(generated)?)));
+    let below = |generated: &str| {
+        part.strip_prefix(generated).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let fits = origins
+        .iter()
+        .filter_map(|(generated, source)| Some((generated.len(), source, below(generated)?)));
     match fits.max_by_key(|(length, ..)| *length) {
         Some((_, &"", rest)) => format!("/runtime/{kind}{rest}").into(),
         Some((_, source, rest)) => format!("/runtime/{kind}/{source}{rest}").into(),
@@ -84,11 +92,19 @@ impl Runtime {
             host: None,
             is_unsupported: false,
         };
-        let host = |kind, host| RuntimeRole { kind, commands: None, host: Some(host), is_unsupported: false };
-        let unsupported = |kind| RuntimeRole { kind, commands: None, host: None, is_unsupported: true };
+        let host = |kind, host| RuntimeRole {
+            kind,
+            commands: None,
+            host: Some(host),
+            is_unsupported: false,
+        };
+        let unsupported =
+            |kind| RuntimeRole { kind, commands: None, host: None, is_unsupported: true };
         match &self.kind {
             RuntimeKind::Custom(custom) => commands("custom", Cow::Borrowed(&**custom), &[]),
-            RuntimeKind::Kubernetes(kubernetes) => host("kubernetes", JobHost::Kubernetes(kubernetes.as_ref())),
+            RuntimeKind::Kubernetes(kubernetes) => {
+                host("kubernetes", JobHost::Kubernetes(kubernetes.as_ref()))
+            }
             RuntimeKind::Local(local) => host("local", JobHost::Local(local)),
             RuntimeKind::Fake(fake) => host("fake", JobHost::Fake(fake)),
             RuntimeKind::TerraformRunner(_) => unsupported("terraformRunner"),
@@ -98,8 +114,8 @@ impl Runtime {
         }
     }
 
-    /// The pointer of what somebody wrote for what this pointer into the document is about, which may be a part of commands that were
-    /// made from it.
+    /// The pointer of what somebody wrote for what this pointer into the document is about, which
+    /// may be a part of commands that were made from it.
     pub(super) fn written<'p>(&self, pointer: &'p str) -> Cow<'p, str> {
         self.role().commands.map_or(pointer.into(), |commands| commands.written(pointer))
     }
@@ -118,7 +134,10 @@ mod tests {
             ("apply/retryPolicy", "applyRetryPolicy"),
         ];
         let check = |part: &str, expected: &str| {
-            assert_eq!(written("builtIn", origins, &format!("/runtime/builtIn/{part}")), format!("/runtime/builtIn{expected}"));
+            assert_eq!(
+                written("builtIn", origins, &format!("/runtime/builtIn/{part}")),
+                format!("/runtime/builtIn{expected}")
+            );
         };
         check("fetch/taskConfig/volumes/1/mount/mountPath", "/volumes/1/mount/mountPath");
         check("fetch/taskConfig/program/cmd/0", "/preRun/0");
@@ -127,6 +146,9 @@ mod tests {
         check("apply/retryPolicyOfOthers", "/apply/retryPolicyOfOthers");
         check("proxyRuntime/runtime", "/proxyRuntime/runtime");
         assert_eq!(written("builtIn", origins, "/runtime/name"), "/runtime/name");
-        assert_eq!(written("custom", &[], "/runtime/custom/fetch/env/A"), "/runtime/custom/fetch/env/A");
+        assert_eq!(
+            written("custom", &[], "/runtime/custom/fetch/env/A"),
+            "/runtime/custom/fetch/env/A"
+        );
     }
 }

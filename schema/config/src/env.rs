@@ -22,9 +22,10 @@ one_of! {
     }
 }
 
-/// What the key of a secret that the scheduler keeps looks like, in words. `pvnctl secrets set` goes by it, and so does every document
-/// that names one.
-pub const SECRET_KEY_RULE: &str = "keys of secrets are 1 to 128 letters, digits, `.`, `_`, `-` and `/`";
+/// What the key of a secret that the scheduler keeps looks like, in words. `pvnctl secrets set`
+/// goes by it, and so does every document that names one.
+pub const SECRET_KEY_RULE: &str =
+    "keys of secrets are 1 to 128 letters, digits, `.`, `_`, `-` and `/`";
 
 /// The same as a pattern.
 const SECRET_KEY_PATTERN: &str = r"^[A-Za-z0-9_./-]{1,128}$";
@@ -34,7 +35,8 @@ const SECRET_KEY_LIMIT: usize = 128;
 
 /// Whether a secret can have this key.
 pub fn is_secret_key(key: &str) -> bool {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
+    let legal =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
     (1..=SECRET_KEY_LIMIT).contains(&key.len()) && key.bytes().all(legal)
 }
 

@@ -1,5 +1,6 @@
-//! Groups of fields of which exactly one, or at most one, may be given, in documents where that is not so. The reader has told it; here
-//! such a group is brought to one field, so that the types, which hold no other, can be made and the rest be held against the rules.
+//! Groups of fields of which exactly one, or at most one, may be given, in documents where that is
+//! not so. The reader has told it; here such a group is brought to one field, so that the types,
+//! which hold no other, can be made and the rest be held against the rules.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,16 @@ use crate::document::body_of;
 use crate::rules::{self, RuleViolation};
 
 /// The rules that a document breaks whose groups no type can hold.
-pub(super) fn broken_rules(document: &Value, attachments: &BTreeMap<String, String>, checker: &Checker) -> Vec<RuleViolation> {
+pub(super) fn broken_rules(
+    document: &Value,
+    attachments: &BTreeMap<String, String>,
+    checker: &Checker,
+) -> Vec<RuleViolation> {
     let mut broken: Vec<RuleViolation> = Vec::new();
     for completed in completed(document, checker) {
         // What does not fit the types for another reason is told already.
-        let found = body_of(&completed).ok().flatten().map(|body| rules::check(&body, attachments, false));
+        let found =
+            body_of(&completed).ok().flatten().map(|body| rules::check(&body, attachments, false));
         for rule in found.into_iter().flatten() {
             if !broken.contains(&rule) {
                 broken.push(rule);
@@ -24,8 +30,9 @@ pub(super) fn broken_rules(document: &Value, attachments: &BTreeMap<String, Stri
     broken
 }
 
-/// Documents in which each group has one field, that together show each field of every group. Only for checking: what they say is not
-/// what somebody wrote. One document where all groups are as they must be.
+/// Documents in which each group has one field, that together show each field of every group. Only
+/// for checking: what they say is not what somebody wrote. One document where all groups are as
+/// they must be.
 fn completed(document: &Value, checker: &Checker) -> Vec<Value> {
     let Some(root) = checker.root() else { return vec![document.clone()] };
     let mut most = 1;
@@ -40,16 +47,23 @@ fn completed(document: &Value, checker: &Checker) -> Vec<Value> {
     completed
 }
 
-/// Leaves of each group the `nth` field that is given, or the last, and gives one where none is. How many the largest has.
+/// Leaves of each group the `nth` field that is given, or the last, and gives one where none is.
+/// How many the largest has.
 fn complete(part: &mut Value, node: &SchemaNode<'_>, checker: &Checker, nth: usize) -> usize {
     match part {
         Value::Array(items) => {
             let Some(node) = checker.item(node) else { return 0 };
-            items.iter_mut().map(|item| complete(item, &node, checker, nth)).max().unwrap_or_default()
+            items
+                .iter_mut()
+                .map(|item| complete(item, &node, checker, nth))
+                .max()
+                .unwrap_or_default()
         }
         Value::Object(members) => {
             let most = one_of_group(members, node, nth);
-            let below = members.iter_mut().filter_map(|(key, member)| Some(complete(member, &checker.member(node, key)?, checker, nth)));
+            let below = members.iter_mut().filter_map(|(key, member)| {
+                Some(complete(member, &checker.member(node, key)?, checker, nth))
+            });
             below.max().unwrap_or_default().max(most)
         }
         _ => 0,
@@ -60,8 +74,12 @@ fn one_of_group(members: &mut Map<String, Value>, node: &SchemaNode<'_>, nth: us
     let name = node.location().rsplit('/').next().unwrap_or_default();
     // Other groups are options side by side in the types, too.
     let Some((_, stand_in)) = ENUMS.iter().find(|(message, _)| *message == name) else { return 0 };
-    let fields = ["x-exactlyOne", "x-atMostOne"].iter().filter_map(|rule| node.says.get(*rule)?.as_array()).flatten();
-    let given: Vec<&str> = fields.filter_map(Value::as_str).filter(|field| members.contains_key(*field)).collect();
+    let fields = ["x-exactlyOne", "x-atMostOne"]
+        .iter()
+        .filter_map(|rule| node.says.get(*rule)?.as_array())
+        .flatten();
+    let given: Vec<&str> =
+        fields.filter_map(Value::as_str).filter(|field| members.contains_key(*field)).collect();
     let Some(kept) = given.get(nth.min(given.len().saturating_sub(1))) else {
         if let Some((field, value)) = stand_in.map(|stand_in| stand_in()) {
             members.insert(field.to_owned(), value);
@@ -77,7 +95,8 @@ fn one_of_group(members: &mut Map<String, Value>, node: &SchemaNode<'_>, nth: us
 /// The field that stands for the missing one of a group: one that breaks no rule.
 type StandIn = fn() -> (&'static str, Value);
 
-/// The messages whose group is an enum in the types, with what stands in where none is given; nothing where none may be.
+/// The messages whose group is an enum in the types, with what stands in where none is given;
+/// nothing where none may be.
 const ENUMS: [(&str, Option<StandIn>); 11] = [
     ("ApplyCommand", Some(task)),
     ("EnvValue", Some(|| ("value", "".into()))),
@@ -109,7 +128,10 @@ mod tests {
             let schema = crate::json_schema::of::<WrittenDocument>();
             assert!(schema.pointer(&definition).is_some(), "{name} is a message");
             let Some((field, _)) = stand_in.map(|stand_in| stand_in()) else { continue };
-            let group = schema.pointer(&format!("{definition}/x-exactlyOne")).and_then(Value::as_array).expect(name);
+            let group = schema
+                .pointer(&format!("{definition}/x-exactlyOne"))
+                .and_then(Value::as_array)
+                .expect(name);
             assert!(group.contains(&field.into()), "{name} has {field} in its group");
         }
         let nothing = json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "fetch": {}, "getInfo": {}, "apply": {"env": {"A": {}},
@@ -122,7 +144,10 @@ mod tests {
             let completed = completed(&document, &checker);
             assert_eq!(completed.len(), 1, "{document}");
             serde_json::from_value::<WrittenDocument>(completed[0].clone()).unwrap();
-            assert!(serde_json::from_value::<WrittenDocument>(document).is_err(), "types hold no group without a field");
+            assert!(
+                serde_json::from_value::<WrittenDocument>(document).is_err(),
+                "types hold no group without a field"
+            );
         }
     }
 
@@ -131,7 +156,9 @@ mod tests {
         let checker = Checker::new(crate::json_schema::of::<WrittenDocument>());
         let env = |value: Value| json!({"service": {"name": "s", "application": "a", "env": {"A": value, "B": {"value": "x"}}}});
         let three = env(json!({"value": "x", "rawSecret": "y", "secret": {"key": "k"}}));
-        let expected = [json!({"value": "x"}), json!({"rawSecret": "y"}), json!({"secret": {"key": "k"}})].map(env);
+        let expected =
+            [json!({"value": "x"}), json!({"rawSecret": "y"}), json!({"secret": {"key": "k"}})]
+                .map(env);
         assert_eq!(completed(&three, &checker), expected);
     }
 }

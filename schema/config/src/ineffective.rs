@@ -1,5 +1,5 @@
-//! What is allowed in configs and does nothing: variables that pvn sets itself, and windows that never shut. Told as warnings by
-//! `configs apply` and `validate`.
+//! What is allowed in configs and does nothing: variables that pvn sets itself, and windows that
+//! never shut. Told as warnings by `configs apply` and `validate`.
 
 use schema::time::Timestamp;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};
@@ -11,7 +11,8 @@ use crate::{Body, Document, Window};
 /// The fields that hold environment.
 const ENVIRONMENTS: [&str; 2] = ["env", "defaultEnv"];
 
-/// How many times in a row a window has to open before it has shut to be told: more than a month's days.
+/// How many times in a row a window has to open before it has shut to be told: more than a month's
+/// days.
 const OPENINGS: usize = 64;
 
 /// One warning for each of them.
@@ -26,15 +27,18 @@ pub fn ineffective<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec
         let Body::Runtime(runtime) = document.body() else { continue };
         let Some(commands) = runtime.role().commands else { continue };
         if commands.custom().apply.window.as_ref().is_some_and(never_shuts) {
-            let message = "this window opens again before it has shut, so it is open for as long as it comes";
-            let help = "`schedule` says when it opens, once for each `duration`: as in `0 9 * * 1-5`, with `8h`";
+            let message =
+                "this window opens again before it has shut, so it is open for as long as it comes";
+            let help = "`schedule` says when it opens, once for each `duration`: as in `0 9 * * \
+                        1-5`, with `8h`";
             warnings.push(document.problem(&commands.pointer("apply/window"), message).help(help));
         }
     }
     warnings
 }
 
-/// Asked of UTC, as [`ever_comes`](schema::schedule::Schedule::ever_comes): a change of the clock changes nothing about it.
+/// Asked of UTC, as [`ever_comes`](schema::schedule::Schedule::ever_comes): a change of the clock
+/// changes nothing about it.
 fn never_shuts(window: &Window) -> bool {
     let schedule = window.schedule.in_zone(None);
     let mut opens = schedule.next_after(Timestamp::from_millis(0));

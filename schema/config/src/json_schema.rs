@@ -5,14 +5,16 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::{Map, Value};
 
-/// The schema of a type, in the form that all of ours have: draft 7, no `null` (absent is enough), words as one `enum`.
+/// The schema of a type, in the form that all of ours have: draft 7, no `null` (absent is enough),
+/// words as one `enum`.
 pub(crate) fn of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with_transform(RecursiveTransform(Plain));
     let schema = settings.into_generator().into_root_schema_for::<T>();
     serde_json::to_value(schema).expect("a schema is JSON")
 }
 
-/// Takes out `null` as an alternative and gathers the words of an enum, whose `oneOf` no checker explains well.
+/// Takes out `null` as an alternative and gathers the words of an enum, whose `oneOf` no checker
+/// explains well.
 #[derive(Clone)]
 struct Plain;
 
@@ -52,8 +54,15 @@ fn without_null(schema: &mut Map<String, Value>) {
 
 fn words(schema: &mut Map<String, Value>) {
     let Some(choices) = schema.get("oneOf").and_then(Value::as_array) else { return };
-    let Some(words) = choices.iter().map(|choice| choice.get("const").cloned()).collect::<Option<Vec<_>>>() else { return };
-    let descriptions = choices.iter().map(|choice| choice.get("description").cloned().unwrap_or_default()).collect();
+    let Some(words) =
+        choices.iter().map(|choice| choice.get("const").cloned()).collect::<Option<Vec<_>>>()
+    else {
+        return;
+    };
+    let descriptions = choices
+        .iter()
+        .map(|choice| choice.get("description").cloned().unwrap_or_default())
+        .collect();
     schema.shift_remove("oneOf");
     schema.insert("type".to_owned(), "string".into());
     schema.insert("enum".to_owned(), Value::Array(words));

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::message::message;
 
 message! {
-    /// Kubernetes documents. Under a command of a custom runtime: exactly one `batch/v1` Job and nothing else.
+    /// Kubernetes documents. Under a command of a custom runtime: exactly one `batch/v1` Job and
+    /// nothing else.
     #[schemars(extend("x-exactlyOne" = ["inlined", "local"]))]
     KubernetesConfig {
         /// How the documents are made.
@@ -59,7 +60,8 @@ message! {
         /// A file or directory inside `path`, which is a directory then. May be a template.
         #[schemars(length(min = 1))]
         sub_path: Option<String>,
-        /// Of a directory only files that match one of these patterns (as in `.gitignore`). Default: all `.yaml`, `.yml` and `.json` files.
+        /// Of a directory only files that match one of these patterns (as in `.gitignore`).
+        /// Default: all `.yaml`, `.yml` and `.json` files.
         #[serde(default)]
         include_patterns: Vec<String>,
         /// Of a directory no file that matches one of these patterns (as in `.gitignore`).

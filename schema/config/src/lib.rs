@@ -1,11 +1,15 @@
-//! The config language: what a user writes in a `.pvn.yaml`, and what reads, checks and describes that. One type for each document kind and message, one kind a file. Plain data: the
-//! reader (`read`) makes it from text and has checked by then all that a single document can say about itself; what
-//! documents say about each other is `references`, what they mean is the scheduler's `compile`.
+//! The config language: what a user writes in a `.pvn.yaml`, and what reads, checks and describes
+//! that. One type for each document kind and message, one kind a file. Plain data: the
+//! reader (`read`) makes it from text and has checked by then all that a single document can say
+//! about itself; what documents say about each other is `references`, what they mean is the
+//! scheduler's `compile`.
 //!
-//! Field names are Prodvana's (camelCase here, snake_case accepted by the reader). A list or map that is absent is
-//! empty; anything else that is absent is `None`, and its default is in the field's description.
+//! Field names are Prodvana's (camelCase here, snake_case accepted by the reader). A list or map
+//! that is absent is empty; anything else that is absent is `None`, and its default is in the
+//! field's description.
 //!
-//! Pure, as `schema` is, on which it stands. The scheduler and pvnctl import it; the wrapper and the engine do not.
+//! Pure, as `schema` is, on which it stands. The scheduler and pvnctl import it; the wrapper and
+//! the engine do not.
 
 mod application;
 pub mod builtins;
@@ -40,12 +44,13 @@ mod unmasked;
 pub mod yaml;
 
 pub use application::{
-    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy, Precondition, ReleaseChannel, ReleaseChannelStable,
-    SharedManualApproval, StableChannels, TemplateRuntime,
+    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy,
+    Precondition, ReleaseChannel, ReleaseChannelStable, SharedManualApproval, StableChannels,
+    TemplateRuntime,
 };
 pub use custom::{
-    ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode, GetInfoCommand, K8sPlace, ProxyRuntime,
-    RetryPolicy, Window,
+    ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode,
+    GetInfoCommand, K8sPlace, ProxyRuntime, RetryPolicy, Window,
 };
 pub use document::{Document, DocumentSource};
 pub use effective::{EffectiveRuntime, JobHost, RuntimeRole};
@@ -55,22 +60,30 @@ pub use ineffective::ineffective;
 pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};
 pub use local::{CompiledFilter, Filter, Reference};
 pub use params::{
-    BlobParameter, BlobValue, CommitParameter, Constant, DockerImageParameter, ImageRegistryInfo, IntParameter, ParameterDefinition,
-    ParameterKind, ParameterValue, ParameterValueKind, SecretParameter, SecretValue, StringConstant, StringParameter,
+    BlobParameter, BlobValue, CommitParameter, Constant, DockerImageParameter, ImageRegistryInfo,
+    IntParameter, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind,
+    SecretParameter, SecretValue, StringConstant, StringParameter,
 };
-pub use read::{DOCUMENT_PROBLEM_LIMIT, FILE_LIMIT_BYTES, PROBLEM_LIMIT, not_utf8, read, read_source, references, too_large};
+pub use read::{
+    DOCUMENT_PROBLEM_LIMIT, FILE_LIMIT_BYTES, PROBLEM_LIMIT, not_utf8, read, read_source,
+    references, too_large,
+};
 pub use references::check_references;
 pub use runners::{
-    AwsCredentials, AwsEcsRuntime, AwsEcsService, GoogleCloudRunRuntime, GoogleCloudRunService, IacRunner, PreRun, PulumiService, SpecFile,
-    TerraformService,
+    AwsCredentials, AwsEcsRuntime, AwsEcsService, GoogleCloudRunRuntime, GoogleCloudRunService,
+    IacRunner, PreRun, PulumiService, SpecFile, TerraformService,
 };
-pub use runtime::{FakeRuntime, KubernetesRuntime, Label, LocalEnv, LocalRuntime, Runtime, RuntimeKind, WrapperInjection};
+pub use runtime::{
+    FakeRuntime, KubernetesRuntime, Label, LocalEnv, LocalRuntime, Runtime, RuntimeKind,
+    WrapperInjection,
+};
 pub use secrets::{Secret, masked, secrets};
 pub use service::{AutoRollback, CustomRuntimeValues, PerReleaseChannel, Service};
 pub use shared::shared_paths;
 pub use task::{
-    Capabilities, EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig, SeLinuxOptions, SecretSource,
-    SecurityContext, SecurityProfile, TaskConfig, TaskK8s, Volume, VolumeSource,
+    Capabilities, EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig,
+    SeLinuxOptions, SecretSource, SecurityContext, SecurityProfile, TaskConfig, TaskK8s, Volume,
+    VolumeSource,
 };
 pub use texts::NO_NUL;
 pub use unmasked::unmasked_secrets;

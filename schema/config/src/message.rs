@@ -1,6 +1,7 @@
-//! How messages of the config are declared. A message is a struct that is read and written in camelCase and refuses unknown fields.
-//! Where exactly one of several fields is given, people write them side by side, and so do the JSON form and the schema; everybody
-//! behind the reader has an enum of them, so that none and two cannot be asked about.
+//! How messages of the config are declared. A message is a struct that is read and written in
+//! camelCase and refuses unknown fields. Where exactly one of several fields is given, people write
+//! them side by side, and so do the JSON form and the schema; everybody behind the reader has an
+//! enum of them, so that none and two cannot be asked about.
 
 /// A message.
 macro_rules! message {
@@ -13,7 +14,8 @@ macro_rules! message {
 }
 pub(crate) use message;
 
-/// A message of which exactly one field is given: an enum. What a field is called for people is before the arrow, its variant behind.
+/// A message of which exactly one field is given: an enum. What a field is called for people is
+/// before the arrow, its variant behind.
 macro_rules! one_of {
     (
         $(#[doc = $doc:expr])* $(#[schemars($($schemars:tt)*)])*
@@ -54,8 +56,8 @@ macro_rules! one_of {
 }
 pub(crate) use one_of;
 
-/// A message that has besides fields of its own a group of which exactly one is given: between the others, as an enum that is
-/// declared for itself.
+/// A message that has besides fields of its own a group of which exactly one is given: between the
+/// others, as an enum that is declared for itself.
 macro_rules! message_with_one {
     (
         $(#[doc = $doc:expr])* $(#[schemars($($schemars:tt)*)])*
@@ -125,7 +127,8 @@ macro_rules! as_written {
 
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::try_from(Written::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+                Self::try_from(Written::deserialize(deserializer)?)
+                    .map_err(serde::de::Error::custom)
             }
         }
 
@@ -142,7 +145,8 @@ macro_rules! as_written {
 }
 pub(crate) use as_written;
 
-/// The one of a group that is given. The reader has told with names and places what is wrong with any other group.
+/// The one of a group that is given. The reader has told with names and places what is wrong with
+/// any other group.
 pub(crate) fn only<T>(group: impl IntoIterator<Item = Option<T>>) -> Result<T, &'static str> {
     let mut given = group.into_iter().flatten();
     match (given.next(), given.next()) {

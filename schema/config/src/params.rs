@@ -118,7 +118,8 @@ pub enum ParameterKind {
 }
 
 impl ParameterKind {
-    /// Whether the definition has a value for where none is given: one that says something, which a required parameter needs.
+    /// Whether the definition has a value for where none is given: one that says something, which a
+    /// required parameter needs.
     pub fn has_default(&self) -> bool {
         let is_there = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         match self {

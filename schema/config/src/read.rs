@@ -1,4 +1,5 @@
-//! Config files -> documents, or every problem of every file. Pure: the client has read the files and what they refer to.
+//! Config files -> documents, or every problem of every file. Pure: the client has read the files
+//! and what they refer to.
 //!
 //! ```text
 //! text --cut--> document texts --yaml--> tree --coerce--> value --schema--> typed body --rules--> Document
@@ -60,11 +61,13 @@ pub fn read(files: &[ConfigFile]) -> Result<Vec<Document>, Vec<Diagnostic>> {
     if problems.is_empty() {
         return Ok(documents);
     }
-    // One go for everything: what the sound documents say wrongly about each other does not wait for the broken ones.
+    // One go for everything: what the sound documents say wrongly about each other does not wait
+    // for the broken ones.
     problems.extend(crate::check_references(&documents));
     if problems.len() > PROBLEM_LIMIT {
         problems.truncate(PROBLEM_LIMIT);
-        let last = Diagnostic::of_file("", format!("only the first {PROBLEM_LIMIT} problems are shown"));
+        let last =
+            Diagnostic::of_file("", format!("only the first {PROBLEM_LIMIT} problems are shown"));
         problems.push(last);
     }
     Err(problems)
@@ -100,13 +103,20 @@ fn read_parsed(
     let is_whole = found.is_empty() && problems.is_empty();
     problems.extend(schema_problems(found, &tree, &shared));
     let at = |pointer: &str, message: String| place(&tree, &shared, pointer, message);
-    let told = |rule: RuleViolation| Diagnostic { help: rule.help, ..at(&rule.pointer, rule.message) };
+    let told =
+        |rule: RuleViolation| Diagnostic { help: rule.help, ..at(&rule.pointer, rule.message) };
     let body = match body_of(&value) {
-        Ok(body) => body.inspect(|body| problems.extend(rules::check(body, &source.attachments, is_whole).into_iter().map(told))),
-        // The schema is made from the types, so a value that passed it fits them; if it does not, that is told, not hidden.
-        Err(error) if is_whole => return Err(vec![at("", format!("not a config document: {error}"))]),
+        Ok(body) => body.inspect(|body| {
+            problems.extend(rules::check(body, &source.attachments, is_whole).into_iter().map(told))
+        }),
+        // The schema is made from the types, so a value that passed it fits them; if it does not,
+        // that is told, not hidden.
+        Err(error) if is_whole => {
+            return Err(vec![at("", format!("not a config document: {error}"))]);
+        }
         Err(_) => {
-            let broken = CHECKER.with(|checker| groups::broken_rules(&value, &source.attachments, checker));
+            let broken =
+                CHECKER.with(|checker| groups::broken_rules(&value, &source.attachments, checker));
             problems.extend(broken.into_iter().map(told));
             None
         }
@@ -120,8 +130,9 @@ fn read_parsed(
     Ok(Some(Document { body, source, shared, tree: tree.into(), digest }))
 }
 
-/// The local files and directories that the documents of a config file ask for, in order, each with a way to point at the field
-/// that asks. Of a text with problems what can be made out; [`read`] tells the problems.
+/// The local files and directories that the documents of a config file ask for, in order, each with
+/// a way to point at the field that asks. Of a text with problems what can be made out; [`read`]
+/// tells the problems.
 pub fn references(path: &str, text: &str) -> Vec<(Reference, Diagnostic)> {
     if text.len() > FILE_LIMIT_BYTES {
         return Vec::new();
@@ -132,7 +143,12 @@ pub fn references(path: &str, text: &str) -> Vec<(Reference, Diagnostic)> {
         if let Ok(Some(parsed)) = parsed {
             let found = local_blocks(&parsed.value);
             wanted.extend(found.into_iter().map(|reference| {
-                let asked = place(&parsed.tree, &shared, &reference.pointer, format!("cannot read `{}`", cut(&reference.path)));
+                let asked = place(
+                    &parsed.tree,
+                    &shared,
+                    &reference.pointer,
+                    format!("cannot read `{}`", cut(&reference.path)),
+                );
                 (reference, asked)
             }));
         }
@@ -142,12 +158,16 @@ pub fn references(path: &str, text: &str) -> Vec<(Reference, Diagnostic)> {
 
 /// A file that is larger than [`FILE_LIMIT_BYTES`].
 pub fn too_large(path: &str, bytes: u64) -> Diagnostic {
-    Diagnostic::of_file(path, format!("{bytes} bytes are too many; the limit is {FILE_LIMIT_BYTES} (8 MiB) a file"))
+    Diagnostic::of_file(
+        path,
+        format!("{bytes} bytes are too many; the limit is {FILE_LIMIT_BYTES} (8 MiB) a file"),
+    )
 }
 
 /// A file that is not UTF-8 from this byte on.
 pub fn not_utf8(path: &str, valid_up_to: usize) -> Diagnostic {
-    Diagnostic::of_file(path, format!("not UTF-8 at byte {valid_up_to}")).help("save the file as UTF-8 text")
+    Diagnostic::of_file(path, format!("not UTF-8 at byte {valid_up_to}"))
+        .help("save the file as UTF-8 text")
 }
 
 struct Parsed {
@@ -157,7 +177,9 @@ struct Parsed {
 }
 
 /// The text as it may be shown, what no message may repeat, and what the text says.
-fn parse(source: &DocumentSource) -> (diagnostic::NamedText, HiddenValues, Result<Option<Parsed>, Vec<Diagnostic>>) {
+fn parse(
+    source: &DocumentSource,
+) -> (diagnostic::NamedText, HiddenValues, Result<Option<Parsed>, Vec<Diagnostic>>) {
     let text = source.text.as_str();
     let shown = |secrets: &[Secret]| diagnostic::NamedText {
         path: source.file.as_str().into(),
@@ -170,9 +192,14 @@ fn parse(source: &DocumentSource) -> (diagnostic::NamedText, HiddenValues, Resul
             let secrets = secrets::of_lines(text);
             let is_hidden = secrets.iter().any(|secret| secret.span.contains(&error.span.start));
             // A tag is repeated in the message, and a secret may begin with `!`.
-            let message = if is_hidden && error.message.contains("tag") { "this tag is not supported".to_owned() } else { error.message };
+            let message = if is_hidden && error.message.contains("tag") {
+                "this tag is not supported".to_owned()
+            } else {
+                error.message
+            };
             let shared = shown(&secrets);
-            let problem = Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", message) };
+            let problem =
+                Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", message) };
             return (shared, HiddenValues::default(), Err(vec![problem]));
         }
     };
@@ -185,7 +212,11 @@ fn parse(source: &DocumentSource) -> (diagnostic::NamedText, HiddenValues, Resul
         Some(mut tree) => {
             let mut twice = Vec::new();
             let value = CHECKER.with(|checker| coerce::coerce(&mut tree, checker, &mut twice));
-            let problems = twice.into_iter().take(DOCUMENT_PROBLEM_LIMIT).map(|twice| given_twice(twice, &shared)).collect();
+            let problems = twice
+                .into_iter()
+                .take(DOCUMENT_PROBLEM_LIMIT)
+                .map(|twice| given_twice(twice, &shared))
+                .collect();
             Ok(Some(Parsed { tree, value, problems }))
         }
     };
@@ -197,15 +228,32 @@ fn given_twice(twice: Twice, shared: &diagnostic::NamedText) -> Diagnostic {
     let message = if first == second {
         format!("the field `{}` is given twice", cut(&first))
     } else {
-        format!("the field `{}` is given twice, as `{}` and as `{}`", diagnostic::last_name(&pointer), cut(&first), cut(&second))
+        format!(
+            "the field `{}` is given twice, as `{}` and as `{}`",
+            diagnostic::last_name(&pointer),
+            cut(&first),
+            cut(&second)
+        )
     };
-    Diagnostic { related: Some((first_span, "first given here".to_owned())), ..diagnostic_at(shared, second_span, &pointer, message) }
+    Diagnostic {
+        related: Some((first_span, "first given here".to_owned())),
+        ..diagnostic_at(shared, second_span, &pointer, message)
+    }
 }
 
-/// Where a pointer leads: the value, the key of one that is long, or the nearest thing around one that is not there.
-fn place(tree: &YamlNode, shared: &diagnostic::NamedText, pointer: &str, message: String) -> Diagnostic {
+/// Where a pointer leads: the value, the key of one that is long, or the nearest thing around one
+/// that is not there.
+fn place(
+    tree: &YamlNode,
+    shared: &diagnostic::NamedText,
+    pointer: &str,
+    message: String,
+) -> Diagnostic {
     let (node, entry, found) = tree.nearest(pointer);
-    let is_long = shared.text.get(node.span.clone()).is_none_or(|text| text.contains('\n') || text.is_empty());
+    let is_long = shared
+        .text
+        .get(node.span.clone())
+        .is_none_or(|text| text.contains('\n') || text.is_empty());
     let span = match entry {
         Some(entry) if !found || is_long => entry.key_span.clone(),
         _ => node.span.clone(),
@@ -213,15 +261,22 @@ fn place(tree: &YamlNode, shared: &diagnostic::NamedText, pointer: &str, message
     diagnostic_at(shared, span, pointer, message)
 }
 
-fn schema_problems(found: Vec<Problem>, tree: &YamlNode, shared: &diagnostic::NamedText) -> Vec<Diagnostic> {
+fn schema_problems(
+    found: Vec<Problem>,
+    tree: &YamlNode,
+    shared: &diagnostic::NamedText,
+) -> Vec<Diagnostic> {
     let has_unknown: HashSet<String> = found
         .iter()
         .filter(|problem| matches!(problem.fault, ValueFault::Unknown { .. }))
         .filter_map(|problem| problem.pointer.rsplit_once('/').map(|(parent, _)| parent.to_owned()))
         .collect();
-    // Where a field is unknown, it is probably the one that is missing; its own message says what was meant.
+    // Where a field is unknown, it is probably the one that is missing; its own message says what
+    // was meant.
     let told = |problem: &Problem| match &problem.fault {
-        ValueFault::Rule(rule) => !(rule.ends_with("none is given") && has_unknown.contains(&problem.pointer)),
+        ValueFault::Rule(rule) => {
+            !(rule.ends_with("none is given") && has_unknown.contains(&problem.pointer))
+        }
         _ => true,
     };
     let diagnose = |problem: Problem| {
@@ -241,7 +296,8 @@ fn schema_problems(found: Vec<Problem>, tree: &YamlNode, shared: &diagnostic::Na
 
 /// The problem without the value, where that is or may be meant for a secret.
 fn unquoted(mut problem: Problem) -> Problem {
-    let is_secret = problem.pointer.to_ascii_lowercase().split('/').any(|name| name.contains("secret"));
+    let is_secret =
+        problem.pointer.to_ascii_lowercase().split('/').any(|name| name.contains("secret"));
     if let ValueFault::Type { found, .. } | ValueFault::Word { found, .. } = &mut problem.fault
         && is_secret
         && !matches!(found, Value::Array(_) | Value::Object(_) | Value::Null)
@@ -253,8 +309,7 @@ fn unquoted(mut problem: Problem) -> Problem {
 
 /// Removes the field that a problem is about, unless the problem is about the fields in it.
 fn take_out(value: &mut Value, problem: &Problem) {
-    let is_group =
-        matches!(&problem.fault, ValueFault::Rule(rule) if rule.starts_with("exactly one of ") || rule.starts_with("at most one of "));
+    let is_group = matches!(&problem.fault, ValueFault::Rule(rule) if rule.starts_with("exactly one of ") || rule.starts_with("at most one of "));
     if let Some((parent, name)) = problem.pointer.rsplit_once('/').filter(|_| !is_group)
         && let Some(Value::Object(parent)) = value.pointer_mut(parent)
     {
@@ -270,7 +325,10 @@ fn is_about_key(problem: &Problem) -> bool {
 fn wants_task_config(problem: &Problem) -> Option<&str> {
     match &problem.fault {
         ValueFault::Unknown { field, known } if known.iter().any(|known| known == "taskConfig") => {
-            let is_of_task = matches!(field.as_str(), "program" | "volumes" | "ttl" | "retryConfig" | "retry_config" | "leaveRunning");
+            let is_of_task = matches!(
+                field.as_str(),
+                "program" | "volumes" | "ttl" | "retryConfig" | "retry_config" | "leaveRunning"
+            );
             is_of_task.then_some(field.as_str())
         }
         _ => None,
@@ -287,17 +345,30 @@ fn fault_words(problem: &Problem, tree: &YamlNode) -> (String, Option<String>) {
         && matches!(field.as_str(), "protection" | "releaseChannel" | "release_channel")
     {
         let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-        return (format!("not supported yet: documents of kind `{field}`"), Some(format!("known here: {}", known.join(", "))));
+        return (
+            format!("not supported yet: documents of kind `{field}`"),
+            Some(format!("known here: {}", known.join(", "))),
+        );
     }
     let (message, help) = problem.fault.words(Notation::Yaml);
     if let ValueFault::Type { expected, found: Value::String(text) } = &problem.fault {
         let (node, _, _) = tree.nearest(&problem.pointer);
         let is_quoted = matches!(node.kind, NodeKind::Scalar { plain: false, .. });
         if expected == "boolean" && is_quoted {
-            return (format!("expected `true` or `false`, found the text \"{}\"", cut(text)), Some("leave the quotes out".to_owned()));
+            return (
+                format!("expected `true` or `false`, found the text \"{}\"", cut(text)),
+                Some("leave the quotes out".to_owned()),
+            );
         }
-        if expected == "integer" && text.contains("{{") && problem.pointer.contains("/parameterValues/") {
-            let help = format!("a template is a text: write `string: \"{}\"`; what it comes to must then be a whole number", cut(text));
+        if expected == "integer"
+            && text.contains("{{")
+            && problem.pointer.contains("/parameterValues/")
+        {
+            let help = format!(
+                "a template is a text: write `string: \"{}\"`; what it comes to must then be a \
+                 whole number",
+                cut(text)
+            );
             return (message, Some(help));
         }
         return (message, help.or_else(|| example(expected, &problem.pointer).map(str::to_owned)));
@@ -311,14 +382,25 @@ fn example(expected: &str, pointer: &str) -> Option<&'static str> {
     let (last, parent) = (segments.next()?, segments.next().unwrap_or_default());
     match (expected, parent, last) {
         ("object", "env" | "defaultEnv" | "default_env", _) => Some("write `{value: …}` around it"),
-        ("object", "runtimes", _) | ("object", _, "proxyRuntime" | "proxy_runtime") => Some("write `{runtime: …}` around it"),
-        ("object", "releaseChannels" | "release_channels" | "parameters" | "releaseChannelGroups" | "release_channel_groups", _) => {
-            Some("write `{name: …}` around it")
+        ("object", "runtimes", _) | ("object", _, "proxyRuntime" | "proxy_runtime") => {
+            Some("write `{runtime: …}` around it")
         }
-        ("object", "perReleaseChannel" | "per_release_channel", _) => Some("write `{releaseChannel: …}` around it"),
-        ("array", _, "cmd" | "entrypoint") => {
-            Some("write each word as an item of a list, or `[sh, -c, \"…\"]` around a line for the shell")
+        (
+            "object",
+            "releaseChannels"
+            | "release_channels"
+            | "parameters"
+            | "releaseChannelGroups"
+            | "release_channel_groups",
+            _,
+        ) => Some("write `{name: …}` around it"),
+        ("object", "perReleaseChannel" | "per_release_channel", _) => {
+            Some("write `{releaseChannel: …}` around it")
         }
+        ("array", _, "cmd" | "entrypoint") => Some(
+            "write each word as an item of a list, or `[sh, -c, \"…\"]` around a line for the \
+             shell",
+        ),
         _ => None,
     }
 }
@@ -344,22 +426,35 @@ fn cut_file<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = DocumentSo
     yaml::documents(text).into_iter().map(move |range| {
         line += text[at..range.start].matches('\n').count();
         at = range.start;
-        DocumentSource { file: path.to_owned(), first_line: line, text: text[range].to_owned(), attachments: Default::default() }
+        DocumentSource {
+            file: path.to_owned(),
+            first_line: line,
+            text: text[range].to_owned(),
+            attachments: Default::default(),
+        }
     })
 }
 
 /// Of the files sent along, those that this document asks for.
-fn attachments_of(source: &DocumentSource, file: &ConfigFile) -> std::collections::BTreeMap<String, String> {
+fn attachments_of(
+    source: &DocumentSource,
+    file: &ConfigFile,
+) -> std::collections::BTreeMap<String, String> {
     if file.attachments.is_empty() {
         return Default::default();
     }
     let wanted = references(&source.file, &source.text);
     let is_wanted = |name: &str| {
         wanted.iter().any(|(reference, _)| {
-            name.strip_prefix(reference.path.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            name.strip_prefix(reference.path.trim_end_matches('/'))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     };
-    file.attachments.iter().filter(|(name, _)| is_wanted(name)).map(|(name, text)| (name.clone(), text.clone())).collect()
+    file.attachments
+        .iter()
+        .filter(|(name, _)| is_wanted(name))
+        .map(|(name, text)| (name.clone(), text.clone()))
+        .collect()
 }
 
 fn digest(body: &Body, source: &DocumentSource) -> BlobId {
@@ -371,14 +466,22 @@ fn same_name_twice(documents: &[Document]) -> Vec<Diagnostic> {
     let mut first: HashMap<(&str, Option<&str>, &str), &Document> = HashMap::new();
     let mut problems = Vec::new();
     for document in documents {
-        let key = (document.kind(), document.application().map(|application| application.as_str()), document.name());
+        let key = (
+            document.kind(),
+            document.application().map(|application| application.as_str()),
+            document.name(),
+        );
         match first.get(&key) {
             None => {
                 first.insert(key, document);
             }
             Some(earlier) => {
-                let (line, _) = earlier.problem(&format!("/{}/name", earlier.kind()), "").line_and_column();
-                let of = document.application().map(|application| format!(" of application `{application}`")).unwrap_or_default();
+                let (line, _) =
+                    earlier.problem(&format!("/{}/name", earlier.kind()), "").line_and_column();
+                let of = document
+                    .application()
+                    .map(|application| format!(" of application `{application}`"))
+                    .unwrap_or_default();
                 let message = format!(
                     "{} `{}`{of} is given twice; the first is at {}:{line}",
                     document.kind(),

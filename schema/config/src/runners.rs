@@ -30,7 +30,8 @@ message! {
         /// Ask people before every apply. Default: false.
         #[serde(default)]
         require_approval_before_apply: bool,
-        /// How long after the start of an apply the world may take to converge before apply runs again. Default: 600s.
+        /// How long after the start of an apply the world may take to converge before apply runs
+        /// again. Default: 600s.
         convergence_grace_period: Option<Duration>,
         /// When to plan again after an error. Default: 60s doubling to 900s.
         fetch_retry_policy: Option<RetryPolicy>,
@@ -133,9 +134,11 @@ message! {
 }
 
 message! {
-    /// What a service says to an `awsEcs` runtime. In `perReleaseChannel` each field wins over that of the service.
+    /// What a service says to an `awsEcs` runtime. In `perReleaseChannel` each field wins over that
+    /// of the service.
     AwsEcsService {
-        /// The task definition, as JSON for `aws ecs register-task-definition`. Required, here or there.
+        /// The task definition, as JSON for `aws ecs register-task-definition`. Required, here or
+        /// there.
         task_definition: Option<SpecFile>,
         /// The service, as JSON for `aws ecs create-service`.
         service_definition: Option<SpecFile>,
@@ -181,7 +184,8 @@ message! {
 }
 
 message! {
-    /// What a service says to a `googleCloudRun` runtime: exactly one of its fields, here or in `perReleaseChannel`, which wins.
+    /// What a service says to a `googleCloudRun` runtime: exactly one of its fields, here or in
+    /// `perReleaseChannel`, which wins.
     #[schemars(extend("x-atMostOne" = ["inlined", "local"]))]
     GoogleCloudRunService {
         /// The service as YAML, as for `gcloud run services replace`.

@@ -78,8 +78,18 @@ impl TryFrom<WrittenRuntime> for Runtime {
     type Error = &'static str;
 
     fn try_from(written: WrittenRuntime) -> Result<Self, Self::Error> {
-        let WrittenRuntime { name, labels, custom, kubernetes, local, fake, terraform_runner, pulumi_runner, aws_ecs, google_cloud_run } =
-            written;
+        let WrittenRuntime {
+            name,
+            labels,
+            custom,
+            kubernetes,
+            local,
+            fake,
+            terraform_runner,
+            pulumi_runner,
+            aws_ecs,
+            google_cloud_run,
+        } = written;
         let kinds = [
             custom.map(RuntimeKind::Custom),
             kubernetes.map(|kubernetes| RuntimeKind::Kubernetes(Some(kubernetes))),
@@ -145,7 +155,8 @@ message! {
 }
 
 message! {
-    /// A Kubernetes cluster. Without `kubeconfig`: the scheduler's own cluster, else the default kubeconfig.
+    /// A Kubernetes cluster. Without `kubeconfig`: the scheduler's own cluster, else the default
+    /// kubeconfig.
     KubernetesRuntime {
         /// Path of a kubeconfig on the scheduler's machine.
         #[schemars(length(min = 1))]

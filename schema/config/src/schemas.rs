@@ -1,5 +1,6 @@
-//! The JSON Schemas (draft 7) made from the types. `bin/emit.rs` writes them to `schema/json/`, a test fails when they drift, the
-//! scheduler publishes them under `/schemas/`, and `pvnctl configs schema` prints [`CONFIG`].
+//! The JSON Schemas (draft 7) made from the types. `bin/emit.rs` writes them to `schema/json/`, a
+//! test fails when they drift, the scheduler publishes them under `/schemas/`, and `pvnctl configs
+//! schema` prints [`CONFIG`].
 
 mod editor;
 mod manual;
@@ -49,19 +50,27 @@ mod tests {
     #[test]
     fn the_reference_for_people_is_that_of_the_types() {
         let committed = include_str!("../../../docs/config.md");
-        assert!(manual() == committed, "docs/config.md is not what the types say; run `cargo run -p config --bin emit`");
+        assert!(
+            manual() == committed,
+            "docs/config.md is not what the types say; run `cargo run -p config --bin emit`"
+        );
     }
 
     #[test]
     fn the_words_for_people_are_those_of_the_types() {
         let committed = include_str!("../../../docs/words.md");
-        assert!(words() == committed, "docs/words.md is not what the types say; run `cargo run -p config --bin emit`");
+        assert!(
+            words() == committed,
+            "docs/words.md is not what the types say; run `cargo run -p config --bin emit`"
+        );
     }
 
     #[test]
     fn every_field_is_described() {
         fn look(schema: &Value, at: &str, silent: &mut Vec<String>) {
-            for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            for (name, property) in
+                schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+            {
                 if property.get("description").is_none() {
                     silent.push(format!("{at}.{name}"));
                 }
@@ -79,14 +88,20 @@ mod tests {
     fn the_emitted_schemas_are_those_of_the_types() {
         for ((name, text), (published, committed)) in emitted().into_iter().zip(PUBLISHED) {
             assert_eq!(name, *published);
-            assert!(text == *committed, "schema/json/{name} is not what the types say; run `cargo run -p config --bin emit`");
+            assert!(
+                text == *committed,
+                "schema/json/{name} is not what the types say; run `cargo run -p config --bin \
+                 emit`"
+            );
         }
     }
 
     /// Whether an editor, which checks the text's own spelling, has nothing against a document.
     fn check_editor(document: Value, accepted: bool) {
-        let mut scope = valico::json_schema::Scope::without_formats(valico::json_schema::SchemaVersion::Draft7);
-        let schema = scope.compile_and_return(serde_json::from_str(CONFIG).unwrap(), false).unwrap();
+        let mut scope =
+            valico::json_schema::Scope::without_formats(valico::json_schema::SchemaVersion::Draft7);
+        let schema =
+            scope.compile_and_return(serde_json::from_str(CONFIG).unwrap(), false).unwrap();
         assert_eq!(schema.validate(&document).is_valid(), accepted, "{document}");
     }
 
@@ -97,17 +112,32 @@ mod tests {
             serde_json::json!({"runtime": {"name": "r", "extension": {"proxy_runtime": {"runtime": "k"}, "apply": command}}}),
             true,
         );
-        check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "apply": command}}}), true);
-        check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"apply": command}}}), false);
-        check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "apply": {}}}}), false);
+        check_editor(
+            serde_json::json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "apply": command}}}),
+            true,
+        );
+        check_editor(
+            serde_json::json!({"runtime": {"name": "r", "custom": {"apply": command}}}),
+            false,
+        );
+        check_editor(
+            serde_json::json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "apply": {}}}}),
+            false,
+        );
         check_editor(serde_json::json!({"runtime": {"name": "r", "local": {}, "fake": {}}}), false);
         check_editor(serde_json::json!({"runtime": {"name": "r"}}), true);
         check_editor(serde_json::json!({"runtime": {"name": "r", "colour": 1}}), false);
         check_editor(serde_json::json!({}), false);
         let service = |env: Value, deadline: &str| serde_json::json!({"service": {"name": "s", "application": "a", "env": {"A": env}, "progressDeadline": deadline}});
         check_editor(service(serde_json::json!({"value": 8080}), "1h30m"), true);
-        check_editor(service(serde_json::json!({"secret": {"key": "k", "version": "2"}}), "1.5s"), true);
-        check_editor(service(serde_json::json!({"secret": {"key": "k", "version": "two"}}), "1.5s"), false);
+        check_editor(
+            service(serde_json::json!({"secret": {"key": "k", "version": "2"}}), "1.5s"),
+            true,
+        );
+        check_editor(
+            service(serde_json::json!({"secret": {"key": "k", "version": "two"}}), "1.5s"),
+            false,
+        );
         check_editor(service(serde_json::json!({"value": "x"}), "300"), false);
         let schema: Value = serde_json::from_str(CONFIG).unwrap();
         let offered = schema["definitions"]["FetchCommand"]["properties"].as_object().unwrap();

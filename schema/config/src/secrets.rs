@@ -1,6 +1,7 @@
-//! Where secrets stand in the text of a document: what hides them in whatever shows the text, the lines under a problem and
-//! the diff of a change alike. Found in the tree, so that no way of writing YAML gets around it; only of a text that is no
-//! YAML, lines are all there is. In doubt more is hidden than need be.
+//! Where secrets stand in the text of a document: what hides them in whatever shows the text, the
+//! lines under a problem and the diff of a change alike. Found in the tree, so that no way of
+//! writing YAML gets around it; only of a text that is no YAML, lines are all there is. In doubt
+//! more is hidden than need be.
 
 use std::ops::Range;
 
@@ -9,7 +10,8 @@ use schema::check::cut;
 
 use crate::yaml::{self, MappingEntry, NodeKind, Visited, YamlNode, YamlStep};
 
-/// Shortest text that is hidden wherever else it stands, in bytes: a shorter one would black out ordinary words.
+/// Shortest text that is hidden wherever else it stands, in bytes: a shorter one would black out
+/// ordinary words.
 const ELSEWHERE_BYTES: usize = 6;
 
 /// A secret in a text.
@@ -17,8 +19,8 @@ const ELSEWHERE_BYTES: usize = 6;
 pub struct Secret {
     /// Bytes of the text, all that stands for the value.
     pub span: Range<usize>,
-    /// Which field it is: the keys and the names of list items down to it. Empty where the text is found again in a comment or
-    /// another field.
+    /// Which field it is: the keys and the names of list items down to it. Empty where the text is
+    /// found again in a comment or another field.
     pub path: String,
     /// The value, after quotes, escapes and folding.
     pub value: String,
@@ -32,9 +34,14 @@ pub fn secrets(text: &str) -> Vec<Secret> {
     }
 }
 
-/// The text with every one of its `secrets` replaced by what `mask` gives for it, and every value of `also` that stands in it: those of
-/// another text beside which it is shown.
-pub fn masked(text: &str, secrets: &[Secret], also: &[Secret], mask: impl Fn(&Secret) -> String) -> String {
+/// The text with every one of its `secrets` replaced by what `mask` gives for it, and every value
+/// of `also` that stands in it: those of another text beside which it is shown.
+pub fn masked(
+    text: &str,
+    secrets: &[Secret],
+    also: &[Secret],
+    mask: impl Fn(&Secret) -> String,
+) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut at = 0;
     let mut found = secrets.to_vec();
@@ -48,7 +55,8 @@ pub fn masked(text: &str, secrets: &[Secret], also: &[Secret], mask: impl Fn(&Se
     shown
 }
 
-/// The text with a `*` for every byte of a secret, so that all places stay what they are. Ends of lines stay.
+/// The text with a `*` for every byte of a secret, so that all places stay what they are. Ends of
+/// lines stay.
 pub(super) fn blanked(text: &str, secrets: &[Secret]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for byte in secrets.iter().flat_map(|secret| secret.span.clone()) {
@@ -61,7 +69,11 @@ pub(super) fn blanked(text: &str, secrets: &[Secret]) -> String {
 }
 
 /// The secrets of a text whose tree this is, and what hides them in messages.
-pub(super) fn of_tree(text: &str, tree: Option<&YamlNode>, shadowed: &[MappingEntry]) -> (Vec<Secret>, HiddenValues) {
+pub(super) fn of_tree(
+    text: &str,
+    tree: Option<&YamlNode>,
+    shadowed: &[MappingEntry],
+) -> (Vec<Secret>, HiddenValues) {
     let mut found = TextSecrets { text, secrets: Vec::new() };
     if let Some(tree) = tree {
         tree.visit(&mut Vec::new(), &mut |steps, visited| found.see(steps, visited, ""));
@@ -85,19 +97,29 @@ pub(super) struct HiddenValues {
 
 impl HiddenValues {
     fn of(secrets: &[Secret]) -> Self {
-        let lines = secrets.iter().flat_map(|secret| std::iter::once(secret.value.as_str()).chain(secret.value.lines())).map(str::trim);
+        let lines = secrets
+            .iter()
+            .flat_map(|secret| std::iter::once(secret.value.as_str()).chain(secret.value.lines()))
+            .map(str::trim);
         // A long value is repeated in part.
-        let mut values: Vec<String> = lines.flat_map(|line| [line.to_owned(), cut(line).trim_end_matches('…').to_owned()]).collect();
+        let mut values: Vec<String> = lines
+            .flat_map(|line| [line.to_owned(), cut(line).trim_end_matches('…').to_owned()])
+            .collect();
         values.retain(|value| !value.is_empty());
         values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         values.dedup();
         Self { values }
     }
 
-    /// A message without them. A short one is hidden where it is quoted: it may be a part of any word.
+    /// A message without them. A short one is hidden where it is quoted: it may be a part of any
+    /// word.
     pub(super) fn hide(&self, message: &str) -> String {
         self.values.iter().fold(message.to_owned(), |message, value| {
-            if value.len() >= ELSEWHERE_BYTES { message.replace(value, "***") } else { message.replace(&format!("`{value}`"), "`***`") }
+            if value.len() >= ELSEWHERE_BYTES {
+                message.replace(value, "***")
+            } else {
+                message.replace(&format!("`{value}`"), "`***`")
+            }
         })
     }
 }
@@ -134,7 +156,9 @@ impl TextSecrets<'_> {
                 true
             }
             // What stands in a secret is each a value, or names one.
-            Visited::Mapping(_) if matches!(steps.last(), Some(YamlStep::Entry(entry)) if entry.key == "secret") => true,
+            Visited::Mapping(_) if matches!(steps.last(), Some(YamlStep::Entry(entry)) if entry.key == "secret") => {
+                true
+            }
             Visited::Mapping(entries) => {
                 self.after_commas(entries);
                 true
@@ -148,44 +172,66 @@ impl TextSecrets<'_> {
         let is_scalar = matches!(entry.value.kind, NodeKind::Scalar { .. });
         // Somebody's guess at where the value goes.
         let names = ["key", "version", "secretName", "secret_name"].contains(&entry.key.as_str());
-        let is_in_secret = matches!(steps, [.., YamlStep::Entry(outer), _] if outer.key == "secret");
+        let is_in_secret =
+            matches!(steps, [.., YamlStep::Entry(outer), _] if outer.key == "secret");
         if is_in_secret && is_scalar && !names {
             self.value(entry, path(root, steps));
             return false;
         }
         self.inline(&entry.key, &entry.key_span);
-        if is_raw_secret(&entry.key) || (is_scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref")) {
+        if is_raw_secret(&entry.key)
+            || (is_scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref"))
+        {
             self.value(entry, path(root, steps));
             return false;
         }
         true
     }
 
-    /// What stands behind a comma in the value, where it is not quoted: `{rawSecret: first,second}` is a field of its own to YAML.
+    /// What stands behind a comma in the value, where it is not quoted: `{rawSecret: first,second}`
+    /// is a field of its own to YAML.
     fn after_commas(&mut self, entries: &[MappingEntry]) {
         if !entries.iter().any(|entry| is_raw_secret(&entry.key)) {
             return;
         }
         for entry in entries {
             let after_key = self.text.get(entry.key_span.end..).unwrap_or_default().trim_start();
-            let is_alone = matches!(&entry.value.kind, NodeKind::Scalar { text, .. } if text.is_empty()) && !after_key.starts_with(':');
+            let is_alone = matches!(&entry.value.kind, NodeKind::Scalar { text, .. } if text.is_empty())
+                && !after_key.starts_with(':');
             if is_alone {
-                self.secrets.push(Secret { span: entry.key_span.clone(), path: String::new(), value: entry.key.clone() });
+                self.secrets.push(Secret {
+                    span: entry.key_span.clone(),
+                    path: String::new(),
+                    value: entry.key.clone(),
+                });
             }
         }
     }
 
-    /// A key or a text that holds both the field and its value, as where the blank behind the colon is missing.
+    /// A key or a text that holds both the field and its value, as where the blank behind the colon
+    /// is missing.
     fn inline(&mut self, text: &str, span: &Range<usize>) {
-        let Some(value) = with_raw_secret(text).map(|at| &text[at..]).filter(|value| !value.is_empty()) else { return };
+        let Some(value) =
+            with_raw_secret(text).map(|at| &text[at..]).filter(|value| !value.is_empty())
+        else {
+            return;
+        };
         let written = self.text.get(span.clone()).unwrap_or_default();
         let start = span.start + with_raw_secret(written).unwrap_or_default();
-        self.secrets.push(Secret { span: start..span.end, path: String::new(), value: value.to_owned() });
+        self.secrets.push(Secret {
+            span: start..span.end,
+            path: String::new(),
+            value: value.to_owned(),
+        });
     }
 
     /// All that stands where one text is expected.
     fn within(&mut self, node: &YamlNode) {
-        let secret = |text: &String, span: &Range<usize>| Secret { span: span.clone(), path: String::new(), value: text.clone() };
+        let secret = |text: &String, span: &Range<usize>| Secret {
+            span: span.clone(),
+            path: String::new(),
+            value: text.clone(),
+        };
         match &node.kind {
             NodeKind::Scalar { text, .. } => self.secrets.push(secret(text, &node.span)),
             NodeKind::List(items) => items.iter().for_each(|item| self.within(item)),
@@ -213,7 +259,11 @@ impl TextSecrets<'_> {
         if let Some(colon) = colon.filter(|colon| *colon <= span.start || span.is_empty()) {
             let line_end = self.text[colon..].find('\n').map_or(self.text.len(), |at| colon + at);
             let blank = self.text[colon..].len() - self.text[colon..].trim_start().len();
-            let end = if span.is_empty() { line_end } else { comment_after(self.text, span).map_or(span.end, |comment| comment.end) };
+            let end = if span.is_empty() {
+                line_end
+            } else {
+                comment_after(self.text, span).map_or(span.end, |comment| comment.end)
+            };
             self.secrets.push(Secret { span: (colon + blank).min(end)..end, path, value });
         } else {
             // An alias: what it stands for is written where the anchor is.
@@ -232,7 +282,9 @@ pub(super) fn comment_after(text: &str, value: &Range<usize>) -> Option<Range<us
     let rest = text.get(value.end..)?;
     let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
     let comment = line.trim_start();
-    let is_comment = is_plain(text.get(value.clone())?) && comment.starts_with('#') && comment.len() < line.len();
+    let is_comment = is_plain(text.get(value.clone())?)
+        && comment.starts_with('#')
+        && comment.len() < line.len();
     is_comment.then(|| value.end + line.len() - comment.len()..value.end + line.trim_end().len())
 }
 
@@ -243,7 +295,9 @@ fn path(root: &str, steps: &[YamlStep<'_>]) -> String {
         path.push('/');
         match step {
             YamlStep::Entry(entry) => path.push_str(&entry.key),
-            YamlStep::Item(index, item) => path.push_str(name_of(item).unwrap_or(&index.to_string())),
+            YamlStep::Item(index, item) => {
+                path.push_str(name_of(item).unwrap_or(&index.to_string()))
+            }
         }
     }
     path
@@ -252,36 +306,46 @@ fn path(root: &str, steps: &[YamlStep<'_>]) -> String {
 /// The name by which people know an item of a list.
 fn name_of(item: &YamlNode) -> Option<&str> {
     let NodeKind::Mapping(entries) = &item.kind else { return None };
-    entries.iter().find(|entry| matches!(entry.key.as_str(), "name" | "releaseChannel" | "release_channel")).and_then(|entry| match &entry
-        .value
-        .kind
-    {
-        NodeKind::Scalar { text, .. } => Some(text.as_str()),
-        _ => None,
-    })
+    entries
+        .iter()
+        .find(|entry| matches!(entry.key.as_str(), "name" | "releaseChannel" | "release_channel"))
+        .and_then(|entry| match &entry.value.kind {
+            NodeKind::Scalar { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
 }
 
 /// Whether a key is `rawSecret`, or somebody's slip of the pen for it.
 fn is_raw_secret(key: &str) -> bool {
-    let plain: String = key.chars().filter(|c| c.is_alphanumeric()).take(16).flat_map(char::to_lowercase).collect();
+    let plain: String =
+        key.chars().filter(|c| c.is_alphanumeric()).take(16).flat_map(char::to_lowercase).collect();
     strsim::osa_distance(&plain, "rawsecret") <= 2
 }
 
 /// Where the value of a secret, or a long line of it, stands again.
 fn elsewhere(text: &str, secrets: &[Secret]) -> Vec<Secret> {
     let values = secrets.iter().filter(|secret| !secret.value.contains("{{"));
-    let lines = values.flat_map(|secret| std::iter::once(secret.value.trim()).chain(secret.value.lines().map(str::trim)));
+    let lines = values.flat_map(|secret| {
+        std::iter::once(secret.value.trim()).chain(secret.value.lines().map(str::trim))
+    });
     let mut patterns: Vec<&str> = lines.filter(|line| line.len() >= ELSEWHERE_BYTES).collect();
     patterns.sort_unstable();
     patterns.dedup();
     if patterns.is_empty() {
         return Vec::new();
     }
-    // The kind that is made quickest, for it searches once; the others take very much longer of a long secret than the search does.
-    let builder = AhoCorasick::builder().kind(Some(AhoCorasickKind::NoncontiguousNFA)).match_kind(MatchKind::LeftmostLongest).to_owned();
+    // The kind that is made quickest, for it searches once; the others take very much longer of a
+    // long secret than the search does.
+    let builder = AhoCorasick::builder()
+        .kind(Some(AhoCorasickKind::NoncontiguousNFA))
+        .match_kind(MatchKind::LeftmostLongest)
+        .to_owned();
     // The only failure is more text than fits into 32 bits; a document has 8 MiB.
     let Ok(finder) = builder.build(patterns) else { return Vec::new() };
-    finder.find_iter(text).map(|found| Secret { span: found.range(), path: String::new(), value: String::new() }).collect()
+    finder
+        .find_iter(text)
+        .map(|found| Secret { span: found.range(), path: String::new(), value: String::new() })
+        .collect()
 }
 
 /// What stands behind the key in comments.
@@ -289,7 +353,11 @@ fn comments(text: &str) -> Vec<Secret> {
     let in_lines = lines(text).filter_map(|line| {
         let hash = text[line.clone()].find('#')?;
         let after = after_raw_secret(&text[line.start + hash..line.end])?;
-        Some(Secret { span: line.start + hash + after..line.end, path: String::new(), value: String::new() })
+        Some(Secret {
+            span: line.start + hash + after..line.end,
+            path: String::new(),
+            value: String::new(),
+        })
     });
     in_lines.collect()
 }
@@ -307,7 +375,10 @@ fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
 /// Where the value begins that stands behind the key in a line.
 fn after_raw_secret(line: &str) -> Option<usize> {
     let lower = line.to_ascii_lowercase();
-    let key = ["rawsecret", "raw_secret", "raw-secret"].into_iter().filter_map(|key| lower.find(key).map(|at| at + key.len())).min()?;
+    let key = ["rawsecret", "raw_secret", "raw-secret"]
+        .into_iter()
+        .filter_map(|key| lower.find(key).map(|at| at + key.len()))
+        .min()?;
     let rest = &line[key..];
     Some(key + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', ':']).len()))
 }
@@ -318,19 +389,21 @@ fn with_raw_secret(text: &str) -> Option<usize> {
         let at = after_raw_secret(text)?;
         let rest = &text[at..];
         let has_colon = text[..at].trim_end().ends_with(':');
-        (rest.starts_with('=') || has_colon).then(|| at + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', '=']).len()))
+        (rest.starts_with('=') || has_colon)
+            .then(|| at + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', '=']).len()))
     })
 }
 
-/// Where the value begins behind a key, or a slip of the pen for it, that is the first word of a text.
+/// Where the value begins behind a key, or a slip of the pen for it, that is the first word of a
+/// text.
 fn without_colon(text: &str) -> Option<usize> {
     let (key, value) = text.trim_start().split_once(char::is_whitespace)?;
     let value = value.trim_start();
     (is_raw_secret(key) && !value.is_empty()).then(|| text.len() - value.len())
 }
 
-/// The same for a text that is no YAML: the rest of each line with the key in it, or with a key that could be it in disguise,
-/// and all lines after it that are no field of their own.
+/// The same for a text that is no YAML: the rest of each line with the key in it, or with a key
+/// that could be it in disguise, and all lines after it that are no field of their own.
 pub(super) fn of_lines(text: &str) -> Vec<Secret> {
     let mut secrets = Vec::new();
     let mut depth = None;
@@ -339,7 +412,8 @@ pub(super) fn of_lines(text: &str) -> Vec<Secret> {
         let indent = bare.len() - bare.trim_start().len();
         let disguised = || bare.find('"').filter(|quote| bare[*quote..].contains('\\'));
         let from = if let Some(after) = after_raw_secret(bare).or_else(disguised) {
-            let in_list = bare.trim_start().starts_with("- ") || bare.trim_start().starts_with("? ");
+            let in_list =
+                bare.trim_start().starts_with("- ") || bare.trim_start().starts_with("? ");
             depth = Some(indent + if in_list { 2 } else { 0 });
             Some(after)
         } else if depth.is_some_and(|depth| indent > depth || !is_field(bare)) {
@@ -349,17 +423,24 @@ pub(super) fn of_lines(text: &str) -> Vec<Secret> {
             None
         };
         if let Some(from) = from {
-            secrets.push(Secret { span: line.start + from..line.end, path: String::new(), value: String::new() });
+            secrets.push(Secret {
+                span: line.start + from..line.end,
+                path: String::new(),
+                value: String::new(),
+            });
         }
     }
     apart(secrets)
 }
 
-/// Whether a line looks like the beginning of a field. In quotes the key is rather one of JSON that was pasted as the secret.
+/// Whether a line looks like the beginning of a field. In quotes the key is rather one of JSON that
+/// was pasted as the secret.
 fn is_field(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches("- ");
-    line.split_once(':')
-        .is_some_and(|(key, _)| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)))
+    line.split_once(':').is_some_and(|(key, _)| {
+        !key.is_empty()
+            && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    })
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! Label selectors: `env=production (tier=startup +tier=teams) -region=eu`. Called by the scheduler's
-//! compiler for channel groups and preconditions, and by `config` to check what is written.
+//! Label selectors: `env=production (tier=startup +tier=teams) -region=eu`. Called by the
+//! scheduler's compiler for channel groups and preconditions, and by `config` to check what is
+//! written.
 //!
 //! ```text
 //! union        = intersection { "+" intersection }
 //! intersection = factor { factor }                 side by side: both must hold
 //! factor       = [ "-" ] ( key "=" value | "(" union ")" )
 //! ```
-//! Juxtaposition binds tighter than `+`, as a product binds tighter than a sum. `-` takes away what the factor matches, so a
-//! selector of `-` factors alone starts from everything.
+//! Juxtaposition binds tighter than `+`, as a product binds tighter than a sum. `-` takes away what
+//! the factor matches, so a selector of `-` factors alone starts from everything.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,10 @@ enum Expression {
 
 /// Why a text is not a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}; write terms as `key=value`, side by side for both, `+` for either, `-` to take away, parentheses to group")]
+#[error(
+    "{message}; write terms as `key=value`, side by side for both, `+` for either, `-` to take \
+     away, parentheses to group"
+)]
 pub struct SelectorError {
     /// Bytes from the start of the text.
     pub at: usize,
@@ -45,7 +49,10 @@ impl Selector {
     /// [`SelectorError`] at the first place that makes no sense.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         if text.len() > LENGTH_LIMIT_BYTES {
-            return Err(SelectorError { at: 0, message: format!("a selector has at most {LENGTH_LIMIT_BYTES} bytes") });
+            return Err(SelectorError {
+                at: 0,
+                message: format!("a selector has at most {LENGTH_LIMIT_BYTES} bytes"),
+            });
         }
         let mut parser = SelectorParser { text, at: 0 };
         let expression = parser.union(0)?;
@@ -81,7 +88,9 @@ impl Expression {
     fn collect_keys<'a>(&'a self, keys: &mut Vec<&'a str>) {
         match self {
             Self::Term { key, .. } => keys.push(key),
-            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.collect_keys(keys)),
+            Self::All(parts) | Self::Any(parts) => {
+                parts.iter().for_each(|part| part.collect_keys(keys))
+            }
             Self::Not(part) => part.collect_keys(keys),
         }
     }
@@ -168,7 +177,9 @@ impl<'a> SelectorParser<'a> {
 
     fn word(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
-        let end = rest.find(|character: char| character.is_whitespace() || "()+=".contains(character)).unwrap_or(rest.len());
+        let end = rest
+            .find(|character: char| character.is_whitespace() || "()+=".contains(character))
+            .unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }
@@ -189,7 +200,10 @@ mod tests {
 
     /// Labels as `env=production tier=startup`.
     fn labels(text: &str) -> BTreeMap<String, String> {
-        text.split(' ').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        text.split(' ')
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect()
     }
 
     /// Which of six runtimes are selected, by their `@name`.
@@ -259,7 +273,10 @@ mod tests {
     #[test]
     fn automatic_labels_are_labels() {
         check("@name=a +@name=f", "af");
-        assert_eq!(Selector::parse("@group=x (a-b=c -d=e)").unwrap().keys(), ["@group", "a-b", "d"]);
+        assert_eq!(
+            Selector::parse("@group=x (a-b=c -d=e)").unwrap().keys(),
+            ["@group", "a-b", "d"]
+        );
     }
 
     #[test]

@@ -47,12 +47,15 @@ message! {
         /// What differs from channel to channel.
         #[serde(default)]
         per_release_channel: Vec<PerReleaseChannel>,
-        /// Name of each version, a template: 1 to 128 bytes without blanks, quotes, `$` and backslashes, and not beginning with `-`, `.` or `/`. Default: the service's name and a number.
+        /// Name of each version, a template: 1 to 128 bytes without blanks, quotes, `$` and
+        /// backslashes, and not beginning with `-`, `.` or `/`. Default: the service's name and a
+        /// number.
         #[schemars(length(min = 1))]
         bundle_name: Option<String>,
         /// How long a release may take to converge before it counts as stuck. Default: without end.
         progress_deadline: Option<Duration>,
-        /// Go back to the last converged version when a release is stuck. Needs `progressDeadline`. Default: off.
+        /// Go back to the last converged version when a release is stuck. Needs `progressDeadline`.
+        /// Default: off.
         auto_rollback: Option<AutoRollback>,
     }
 }
@@ -63,14 +66,16 @@ message! {
         /// Values for the runtime's parameters. Texts are templates.
         #[serde(default)]
         parameter_values: Vec<ParameterValue>,
-        /// In `perReleaseChannel`: these values replace those of the service instead of being joined with them. Default: false.
+        /// In `perReleaseChannel`: these values replace those of the service instead of being
+        /// joined with them. Default: false.
         #[serde(default)]
         clear_on_per_release_channel_merge: bool,
     }
 }
 
 message! {
-    /// What is different in one channel. Each field of a block wins over that of the service's; only both together must be whole.
+    /// What is different in one channel. Each field of a block wins over that of the service's;
+    /// only both together must be whole.
     #[schemars(extend(
         "x-aliases" = {"runtimeExtension": "customRuntime"},
         "x-atMostOne" = ["customRuntime", "kubernetesConfig", "terraform", "pulumi", "awsEcs", "googleCloudRun"]

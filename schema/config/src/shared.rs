@@ -1,6 +1,7 @@
-//! Declared files (`--in PATH=…`, `--out …=PATH`) that several service instances would share, because their commands run on this
-//! machine in one directory: the plan of one would be the other's. Told as warnings by `configs apply`, `validate` and `dev`;
-//! the wrapper sees to it that such commands at least do not read or write the file at the same time.
+//! Declared files (`--in PATH=…`, `--out …=PATH`) that several service instances would share,
+//! because their commands run on this machine in one directory: the plan of one would be the
+//! other's. Told as warnings by `configs apply`, `validate` and `dev`; the wrapper sees to it that
+//! such commands at least do not read or write the file at the same time.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,10 @@ use schema::id::{ApplicationName, RuntimeName};
 
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
-use crate::{Application, Body, CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, Runtime, RuntimeRole, Service, TaskConfig};
+use crate::{
+    Application, Body, CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, Runtime,
+    RuntimeRole, Service, TaskConfig,
+};
 
 /// The variable with the directory that is an instance's own. Source: docs/commands.md.
 const OWN: &str = "PVN_INSTANCE_DIR";
@@ -42,18 +46,27 @@ struct Users<'a> {
     places: BTreeMap<&'a RuntimeName, &'a Declared<'a>>,
 }
 
-/// One warning for each file that commands of more than one instance declare, at the command that does; and for each path that
-/// names the instance's own directory where no shell puts its name in. `everything_local`: as `dev` runs them.
-pub fn shared_paths<'a>(documents: impl IntoIterator<Item = &'a Document>, everything_local: bool) -> Vec<Diagnostic> {
+/// One warning for each file that commands of more than one instance declare, at the command that
+/// does; and for each path that names the instance's own directory where no shell puts its name in.
+/// `everything_local`: as `dev` runs them.
+pub fn shared_paths<'a>(
+    documents: impl IntoIterator<Item = &'a Document>,
+    everything_local: bool,
+) -> Vec<Diagnostic> {
     let mut runtimes: BTreeMap<&RuntimeName, RuntimeOfDocument<'a>> = BTreeMap::new();
     let mut applications: BTreeMap<&ApplicationName, &Application> = BTreeMap::new();
     let mut services = Vec::new();
     for document in documents {
         match document.body() {
             Body::Runtime(runtime) => {
-                drop(runtimes.insert(&runtime.name, RuntimeOfDocument { document, runtime, role: runtime.role() }));
+                drop(runtimes.insert(
+                    &runtime.name,
+                    RuntimeOfDocument { document, runtime, role: runtime.role() },
+                ));
             }
-            Body::Application(application) => drop(applications.insert(&application.name, application)),
+            Body::Application(application) => {
+                drop(applications.insert(&application.name, application))
+            }
             Body::Service(service) => services.push(&**service),
         }
     }
@@ -61,7 +74,9 @@ pub fn shared_paths<'a>(documents: impl IntoIterator<Item = &'a Document>, every
     let mut declared: BTreeMap<&RuntimeName, Vec<Declared<'_>>> = BTreeMap::new();
     for (name, RuntimeOfDocument { document, role, .. }) in &runtimes {
         let Some(commands) = &role.commands else { continue };
-        let Some(root) = local_root(commands.custom(), &runtimes, everything_local) else { continue };
+        let Some(root) = local_root(commands.custom(), &runtimes, everything_local) else {
+            continue;
+        };
         let found = declared_by(document, commands, root, &mut warnings);
         if !found.is_empty() {
             declared.insert(name, found);
@@ -74,12 +89,15 @@ pub fn shared_paths<'a>(documents: impl IntoIterator<Item = &'a Document>, every
     for service in services {
         let Some(application) = applications.get(&service.application) else { continue };
         let channels = application.release_channels.iter();
-        let own = channels.filter_map(|channel| Some((channel.name.to_string(), runtime_of(service, channel, &runtimes)?)));
+        let own = channels.filter_map(|channel| {
+            Some((channel.name.to_string(), runtime_of(service, channel, &runtimes)?))
+        });
         for (channel, runtime) in own.chain(of_groups(application, &runtimes)) {
             let Some((runtime, files)) = declared.get_key_value(runtime) else { continue };
             let instance = format!("{}/{} in {channel}", service.application, service.name);
             for file in files {
-                let users = users.entry((file.directory.0, file.directory.1, &file.path)).or_default();
+                let users =
+                    users.entry((file.directory.0, file.directory.1, &file.path)).or_default();
                 // An instance's files come one after the other.
                 if users.instances.last() != Some(&instance) {
                     users.instances.push(instance.clone());
@@ -96,9 +114,13 @@ pub fn shared_paths<'a>(documents: impl IntoIterator<Item = &'a Document>, every
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let names: Vec<_> = instances.iter().take(NAMED).map(String::as_str).collect();
         for file in places.into_values() {
-            let message = format!("`{path}` is one file for {}{more}: their commands run in one directory", names.join(", "));
+            let message = format!(
+                "`{path}` is one file for {}{more}: their commands run in one directory",
+                names.join(", ")
+            );
             let help = format!(
-                "name a file of the instance's own directory, in a shell: `\"${OWN}/{}\"` after `entrypoint: [sh, -c]`",
+                "name a file of the instance's own directory, in a shell: `\"${OWN}/{}\"` after \
+                 `entrypoint: [sh, -c]`",
                 path.rsplit('/').next().unwrap_or(path)
             );
             warnings.push(file.document.problem(&file.pointer, message).help(help));
@@ -116,7 +138,11 @@ fn local_root<'a>(
     match runtimes.get(&custom.proxy_runtime.runtime).and_then(|runtime| runtime.role.host) {
         Some(JobHost::Local(local)) => Some(local.root.as_deref().unwrap_or_default()),
         Some(JobHost::Fake(_)) => None,
-        Some(JobHost::Kubernetes(_)) | None if everything_local || custom.proxy_runtime.runtime.as_str() == "local" => Some(""),
+        Some(JobHost::Kubernetes(_)) | None
+            if everything_local || custom.proxy_runtime.runtime.as_str() == "local" =>
+        {
+            Some("")
+        }
         Some(JobHost::Kubernetes(_)) | None => None,
     }
 }
@@ -128,9 +154,14 @@ fn runtime_of<'a>(
     runtimes: &BTreeMap<&RuntimeName, RuntimeOfDocument<'_>>,
 ) -> Option<&'a RuntimeName> {
     let own = service.per_release_channel.iter().find(|own| own.release_channel == channel.name);
-    let wanted = own.and_then(|own| own.runtime_connection.as_ref()).or(service.runtime_connection.as_ref());
-    let name_of = |entry: &crate::ChannelRuntime| entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str()).to_owned();
-    let has_commands = |entry: &&crate::ChannelRuntime| runtimes.get(&entry.runtime).is_some_and(|runtime| runtime.role.commands.is_some());
+    let wanted =
+        own.and_then(|own| own.runtime_connection.as_ref()).or(service.runtime_connection.as_ref());
+    let name_of = |entry: &crate::ChannelRuntime| {
+        entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str()).to_owned()
+    };
+    let has_commands = |entry: &&crate::ChannelRuntime| {
+        runtimes.get(&entry.runtime).is_some_and(|runtime| runtime.role.commands.is_some())
+    };
     let entry = match wanted {
         Some(wanted) => channel.runtimes.iter().find(|entry| name_of(entry) == wanted.as_str()),
         None => channel.runtimes.iter().find(has_commands),
@@ -139,18 +170,25 @@ fn runtime_of<'a>(
 }
 
 /// The channels that groups make, and the runtimes of these, as far as the given runtimes show it.
-fn of_groups<'a>(application: &Application, runtimes: &BTreeMap<&'a RuntimeName, RuntimeOfDocument<'a>>) -> Vec<(String, &'a RuntimeName)> {
+fn of_groups<'a>(
+    application: &Application,
+    runtimes: &BTreeMap<&'a RuntimeName, RuntimeOfDocument<'a>>,
+) -> Vec<(String, &'a RuntimeName)> {
     let mut found = Vec::new();
     for group in &application.release_channel_groups {
         // What is wrong with a selector is told elsewhere.
         let Ok(selector) = Selector::parse(&group.runtime_selector) else { continue };
         for (name, RuntimeOfDocument { runtime, role, .. }) in runtimes {
-            let mut labels: BTreeMap<String, String> =
-                runtime.labels.iter().map(|label| (label.label.to_string(), label.value.to_string())).collect();
+            let mut labels: BTreeMap<String, String> = runtime
+                .labels
+                .iter()
+                .map(|label| (label.label.to_string(), label.value.to_string()))
+                .collect();
             labels.insert("@name".to_owned(), name.to_string());
             labels.insert("@type".to_owned(), role.kind.to_owned());
             if role.commands.is_some() && selector.matches(&labels) {
-                // A group's template may call its channels otherwise; which one is meant is clear all the same.
+                // A group's template may call its channels otherwise; which one is meant is clear
+                // all the same.
                 found.push((format!("{}-{name}", group.name), *name));
             }
         }
@@ -172,14 +210,20 @@ fn declared_by<'a>(
             let pointer = commands.pointer(&format!("{name}/taskConfig/program/{argument}"));
             if path.contains('$') && !by_shell {
                 if path.contains(OWN) {
-                    let message = format!("`{path}` is taken as it is written: no shell puts the directory's name in");
-                    let help = "let a shell run it: `entrypoint: [sh, -c]`, and the whole command as one text in `cmd`";
+                    let message = format!(
+                        "`{path}` is taken as it is written: no shell puts the directory's name in"
+                    );
+                    let help = "let a shell run it: `entrypoint: [sh, -c]`, and the whole command \
+                                as one text in `cmd`";
                     warnings.push(document.problem(&pointer, message).help(help));
                 }
                 continue;
             }
             // What a template or a variable comes to may well be another one for each.
-            if ![directory.0, directory.1, &path].iter().any(|text| text.contains("{{") || text.contains('$')) {
+            if ![directory.0, directory.1, &path]
+                .iter()
+                .any(|text| text.contains("{{") || text.contains('$'))
+            {
                 found.push(Declared { document, pointer, directory, path });
             }
         }
@@ -187,19 +231,26 @@ fn declared_by<'a>(
     found
 }
 
-/// The files that a task's wrapper declares: the argument's place in the program, the path, and whether a shell reads it.
+/// The files that a task's wrapper declares: the argument's place in the program, the path, and
+/// whether a shell reads it.
 fn paths(task: &TaskConfig) -> Vec<(String, String, bool)> {
     let program = &task.program;
     let places = (0..program.entrypoint.len()).map(|index| format!("entrypoint/{index}"));
-    let places: Vec<String> = places.chain((0..program.cmd.len()).map(|index| format!("cmd/{index}"))).collect();
-    let arguments: Vec<&str> = program.entrypoint.iter().chain(&program.cmd).map(String::as_str).collect();
-    let mut found: Vec<_> =
-        of_wrapper(&arguments).into_iter().filter_map(|(index, path)| Some((places.get(index)?.clone(), path, false))).collect();
+    let places: Vec<String> =
+        places.chain((0..program.cmd.len()).map(|index| format!("cmd/{index}"))).collect();
+    let arguments: Vec<&str> =
+        program.entrypoint.iter().chain(&program.cmd).map(String::as_str).collect();
+    let mut found: Vec<_> = of_wrapper(&arguments)
+        .into_iter()
+        .filter_map(|(index, path)| Some((places.get(index)?.clone(), path, false)))
+        .collect();
     for (place, text) in places.iter().zip(&arguments) {
         if text.contains(char::is_whitespace) {
             let words = words(text);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            found.extend(of_wrapper(&words).into_iter().map(|(_, path)| (place.clone(), path, true)));
+            found.extend(
+                of_wrapper(&words).into_iter().map(|(_, path)| (place.clone(), path, true)),
+            );
         }
     }
     found
@@ -218,7 +269,9 @@ fn of_wrapper(words: &[&str]) -> Vec<(usize, String)> {
         };
         let path = match (flag, value.and_then(|value| value.split_once('='))) {
             // `--in PATH=REF`, and a reference has no `=`.
-            ("--in", Some(_)) => value.and_then(|value| value.rsplit_once('=')).map(|(path, _)| path),
+            ("--in", Some(_)) => {
+                value.and_then(|value| value.rsplit_once('=')).map(|(path, _)| path)
+            }
             ("--out", Some((_, path))) => Some(path),
             _ => None,
         };

@@ -22,10 +22,11 @@ message! {
         retry_config: Option<RetryConfig>,
         /// What concerns Kubernetes only.
         k8s: Option<TaskK8s>,
-        /// What its container may do; only on Kubernetes. What a namespace with `restricted` Pod security asks for stands here.
+        /// What its container may do; only on Kubernetes. What a namespace with `restricted` Pod
+        /// security asks for stands here.
         security_context: Option<SecurityContext>,
-        /// Let what the program leaves behind live on, unless it was stopped (cancelled, or at its timeout) or killed; only on `local` runtimes.
-        /// Default: false.
+        /// Let what the program leaves behind live on, unless it was stopped (cancelled, or at its
+        /// timeout) or killed; only on `local` runtimes. Default: false.
         #[serde(default)]
         leave_running: bool,
     }
@@ -40,7 +41,8 @@ message! {
         /// The image with its tag. Not with `imageTag`; not needed on `local` runtimes.
         #[schemars(length(min = 1))]
         image: Option<String>,
-        /// The tag alone, or a digest; the rest of the image is in `imageRegistryInfo`. May be a template.
+        /// The tag alone, or a digest; the rest of the image is in `imageRegistryInfo`. May be a
+        /// template.
         #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
         image_tag: Option<String>,
         /// Registry and repository of the image.
@@ -102,7 +104,8 @@ one_of! {
     /// What is in a volume.
     #[schemars(extend("x-exactlyOne" = ["secret", "ephemeral"]))]
     VolumeSource {
-        /// The keys of a Kubernetes Secret as files. What they hold is masked only where `env` has them as variables too.
+        /// The keys of a Kubernetes Secret as files. What they hold is masked only where `env` has
+        /// them as variables too.
         secret: SecretSource => Secret,
         /// Empty space that lives as long as the job.
         ephemeral: EphemeralSource => Ephemeral,

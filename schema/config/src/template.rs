@@ -1,6 +1,7 @@
-//! Templates in config texts: `{{.Params.x}}`. A text is parsed once into parts, all its mistakes found; a value is put in as
-//! it is and never looked at again, so no value can change what a document means. Here is what a text says; putting values in
-//! is the scheduler's `compile`. Time is linear in the text.
+//! Templates in config texts: `{{.Params.x}}`. A text is parsed once into parts, all its mistakes
+//! found; a value is put in as it is and never looked at again, so no value can change what a
+//! document means. Here is what a text says; putting values in is the scheduler's `compile`. Time
+//! is linear in the text.
 
 use std::fmt::Write;
 
@@ -28,7 +29,8 @@ pub struct Template {
 pub enum TemplatePart {
     /// Taken as it is.
     Text(String),
-    /// A full name without its leading dot (`Params.image.Tag`), its tag as it is written, and where that starts.
+    /// A full name without its leading dot (`Params.image.Tag`), its tag as it is written, and
+    /// where that starts.
     Name {
         /// Without its leading dot.
         name: String,
@@ -62,7 +64,8 @@ impl TemplateError {
             return self;
         }
         Self {
-            message: "a template in this secret is malformed, or its name does not exist".to_owned(),
+            message: "a template in this secret is malformed, or its name does not exist"
+                .to_owned(),
             help: Some("write `{{\"{{\"}}` for two braces as they are".to_owned()),
             ..self
         }
@@ -85,18 +88,28 @@ impl Template {
                     at: start,
                     tag: first_line(&text[start..]),
                     message: format!("`{}` is never closed", shown(&text[start..])),
-                    help: Some("close it with `}}`, or write `{{\"{{\"}}` for two braces as they are".to_owned()),
+                    help: Some(
+                        "close it with `}}`, or write `{{\"{{\"}}` for two braces as they are"
+                            .to_owned(),
+                    ),
                 });
                 at = text.len();
                 break;
             };
             match tag(&text[start + 2..end]) {
                 Ok(Tag::Braces) => push_text(&mut parts, "{{"),
-                Ok(Tag::Name(name)) => {
-                    parts.push(TemplatePart::Name { name: name.to_owned(), tag: first_line(&text[start..end + 2]), at: start })
-                }
+                Ok(Tag::Name(name)) => parts.push(TemplatePart::Name {
+                    name: name.to_owned(),
+                    tag: first_line(&text[start..end + 2]),
+                    at: start,
+                }),
                 Err((message, help)) => {
-                    errors.push(TemplateError { at: start, tag: first_line(&text[start..end + 2]), message, help: Some(help) });
+                    errors.push(TemplateError {
+                        at: start,
+                        tag: first_line(&text[start..end + 2]),
+                        message,
+                        help: Some(help),
+                    });
                 }
             }
             at = end + 2;
@@ -107,7 +120,8 @@ impl Template {
 }
 
 /// What to do about a secret with text around it.
-const WHOLE_VALUE: &str = "a secret can only be the whole value of an environment variable, or of a secret parameter";
+const WHOLE_VALUE: &str =
+    "a secret can only be the whole value of an environment variable, or of a secret parameter";
 
 /// A secret with text around it, where it could not be masked.
 pub fn mixed_secret(name: &str, tag: &str, at: usize) -> TemplateError {
@@ -119,16 +133,25 @@ pub fn mixed_secret(name: &str, tag: &str, at: usize) -> TemplateError {
     }
 }
 
-/// A secret in a text that anybody on the machine can read: message and help. `tag` is the whole text.
+/// A secret in a text that anybody on the machine can read: message and help. `tag` is the whole
+/// text.
 pub fn readable_secret(tag: &str) -> (String, &'static str) {
     (
-        format!("`{}` is a secret, and anybody can read this text while the command runs", tag.trim()),
+        format!(
+            "`{}` is a secret, and anybody can read this text while the command runs",
+            tag.trim()
+        ),
         "give it to the command in `env`, and let the command read it there",
     )
 }
 
 /// A name that does not exist; `known` are those that do.
-pub fn undefined<'a>(name: &str, tag: &str, at: usize, known: impl IntoIterator<Item = &'a str>) -> TemplateError {
+pub fn undefined<'a>(
+    name: &str,
+    tag: &str,
+    at: usize,
+    known: impl IntoIterator<Item = &'a str>,
+) -> TemplateError {
     let near = nearest_first(name, known);
     let help = if near.is_empty() {
         "no names exist here".to_owned()
@@ -144,7 +167,12 @@ pub fn undefined<'a>(name: &str, tag: &str, at: usize, known: impl IntoIterator<
         }
         help
     };
-    TemplateError { at, tag: tag.to_owned(), message: format!("undefined name `{{{{.{name}}}}}`"), help: Some(help) }
+    TemplateError {
+        at,
+        tag: tag.to_owned(),
+        message: format!("undefined name `{{{{.{name}}}}}`"),
+        help: Some(help),
+    }
 }
 
 enum Tag<'a> {
@@ -172,16 +200,22 @@ fn tag(inner: &str) -> Result<Tag<'_>, (String, String)> {
     if trimmed.is_empty() {
         return Err((format!("`{whole}` holds no name"), one_name()));
     }
-    let plain =
-        !name.is_empty() && name.len() <= NAME_LIMIT_BYTES && name.split('.').all(|word| !word.is_empty() && word.chars().all(in_name));
+    let plain = !name.is_empty()
+        && name.len() <= NAME_LIMIT_BYTES
+        && name.split('.').all(|word| !word.is_empty() && word.chars().all(in_name));
     if !plain {
         return Err((format!("`{whole}` is not a template that pvn knows"), one_name()));
     }
     if !trimmed.starts_with('.') {
-        return Err(match ROOTS.iter().any(|root| name == *root || name.starts_with(&format!("{root}."))) {
-            true => (format!("`{whole}` has no dot in front of its name"), format!("write `{{{{.{name}}}}}`")),
-            false => (format!("`{whole}` is not a template that pvn knows"), one_name()),
-        });
+        return Err(
+            match ROOTS.iter().any(|root| name == *root || name.starts_with(&format!("{root}."))) {
+                true => (
+                    format!("`{whole}` has no dot in front of its name"),
+                    format!("write `{{{{.{name}}}}}`"),
+                ),
+                false => (format!("`{whole}` is not a template that pvn knows"), one_name()),
+            },
+        );
     }
     Ok(Tag::Name(name))
 }
@@ -191,8 +225,8 @@ fn in_name(character: char) -> bool {
 }
 
 fn one_name() -> String {
-    "a tag holds one name and nothing else, as in `{{.Params.x}}`; conditions, loops, pipes, comments, variables and trimming \
-     do not exist, and `{{\"{{\"}}` writes two braces as they are"
+    "a tag holds one name and nothing else, as in `{{.Params.x}}`; conditions, loops, pipes, \
+     comments, variables and trimming do not exist, and `{{\"{{\"}}` writes two braces as they are"
         .to_owned()
 }
 
@@ -205,6 +239,10 @@ fn first_line(tag: &str) -> String {
 /// The start of a text, for messages.
 fn shown(text: &str) -> String {
     const SHOWN_CHARS: usize = 60;
-    let line: String = text.chars().take(SHOWN_CHARS).map(|character| if steers(character) { ' ' } else { character }).collect();
+    let line: String = text
+        .chars()
+        .take(SHOWN_CHARS)
+        .map(|character| if steers(character) { ' ' } else { character })
+        .collect();
     if text.chars().nth(SHOWN_CHARS).is_some() { format!("{line}…") } else { line }
 }

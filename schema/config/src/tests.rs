@@ -23,7 +23,9 @@ fn file(text: &str) -> ConfigFile {
 fn problems(text: &str) -> String {
     match read(&[file(text)]) {
         Ok(_) => "none".to_owned(),
-        Err(problems) => problems.iter().map(|problem| problem.render(false)).collect::<Vec<_>>().join("\n\n"),
+        Err(problems) => {
+            problems.iter().map(|problem| problem.render(false)).collect::<Vec<_>>().join("\n\n")
+        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! What stands inside the texts of documents: templates and selectors. Their form, and the names that the document alone decides
-//! about. Called by `references` for each document, so that `pvnctl configs validate` tells them without a server; names that
-//! depend on other documents (constants, labels of a channel's runtime) are left to the compiler.
+//! What stands inside the texts of documents: templates and selectors. Their form, and the names
+//! that the document alone decides about. Called by `references` for each document, so that `pvnctl
+//! configs validate` tells them without a server; names that depend on other documents (constants,
+//! labels of a channel's runtime) are left to the compiler.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +9,21 @@ use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
-use crate::template::{Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined};
+use crate::template::{
+    Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined,
+};
 use crate::yaml::{self, Visited, YamlNode};
 use crate::{
-    Application, Body, Document, EffectiveRuntime, EnvValue, Exec, ParameterDefinition, ParameterKind, Precondition, Runtime, Service,
-    StableChannels, builtins,
+    Application, Body, Document, EffectiveRuntime, EnvValue, Exec, ParameterDefinition,
+    ParameterKind, Precondition, Runtime, Service, StableChannels, builtins,
 };
 
-/// What is said of a text with such a character: environment and arguments end at it. Source: execve(2).
+/// What is said of a text with such a character: environment and arguments end at it. Source:
+/// execve(2).
 pub const NO_NUL: &str = "a NUL character, which no program can be given";
 
-/// Every template and selector of the document that is malformed, and every name that cannot exist where it stands.
+/// Every template and selector of the document that is malformed, and every name that cannot exist
+/// where it stands.
 pub(super) fn check(document: &Document) -> Vec<Diagnostic> {
     let mut texts = Texts { document, problems: Vec::new() };
     match document.body() {
@@ -41,14 +46,24 @@ struct NamesInScope {
 
 impl NamesInScope {
     fn new(known: &[&str], open: &[&'static str], parameters: &[ParameterDefinition]) -> Self {
-        let mut names =
-            Self { known: known.iter().map(|name| (*name).to_owned()).collect(), open: open.to_vec(), secrets: BTreeSet::new() };
+        let mut names = Self {
+            known: known.iter().map(|name| (*name).to_owned()).collect(),
+            open: open.to_vec(),
+            secrets: BTreeSet::new(),
+        };
         for parameter in parameters {
             names.known.insert(format!("Params.{}", parameter.name));
             match &parameter.kind {
-                ParameterKind::DockerImage(_) => drop(names.known.insert(format!("Params.{}.Tag", parameter.name))),
-                ParameterKind::Secret(_) => drop(names.secrets.insert(format!("Params.{}", parameter.name))),
-                ParameterKind::String(_) | ParameterKind::Int(_) | ParameterKind::Commit(_) | ParameterKind::Blob(_) => {}
+                ParameterKind::DockerImage(_) => {
+                    drop(names.known.insert(format!("Params.{}.Tag", parameter.name)))
+                }
+                ParameterKind::Secret(_) => {
+                    drop(names.secrets.insert(format!("Params.{}", parameter.name)))
+                }
+                ParameterKind::String(_)
+                | ParameterKind::Int(_)
+                | ParameterKind::Commit(_)
+                | ParameterKind::Blob(_) => {}
             }
         }
         names
@@ -59,13 +74,17 @@ impl NamesInScope {
             Ok(template) => template.parts,
             Err(errors) => return errors,
         };
-        let is_missing = |name: &str| !self.known.contains(name) && !self.open.iter().any(|prefix| name.starts_with(prefix));
+        let is_missing = |name: &str| {
+            !self.known.contains(name) && !self.open.iter().any(|prefix| name.starts_with(prefix))
+        };
         let is_mixed = parts.len() > 1;
         let wrong = parts.into_iter().filter_map(|part| match part {
             TemplatePart::Name { name, tag, at } if is_missing(&name) => {
                 Some(undefined(&name, &tag, at, self.known.iter().map(String::as_str)))
             }
-            TemplatePart::Name { name, tag, at } if is_mixed && self.secrets.contains(&name) => Some(mixed_secret(&name, &tag, at)),
+            TemplatePart::Name { name, tag, at } if is_mixed && self.secrets.contains(&name) => {
+                Some(mixed_secret(&name, &tag, at))
+            }
             _ => None,
         });
         wrong.collect()
@@ -86,8 +105,17 @@ impl Texts<'_> {
     fn runtime(&mut self, runtime: &Runtime) {
         let Some(commands) = runtime.role().commands else { return };
         let parameters = &commands.custom().parameters;
-        let mut names = NamesInScope::new(&builtins::OF_A_RELEASE, &["Constants.", builtins::RUNTIME_LABELS_OF_PVN], parameters);
-        names.known.extend(runtime.labels.iter().map(|label| format!("{}{}", builtins::RUNTIME_LABELS, label.label)));
+        let mut names = NamesInScope::new(
+            &builtins::OF_A_RELEASE,
+            &["Constants.", builtins::RUNTIME_LABELS_OF_PVN],
+            parameters,
+        );
+        names.known.extend(
+            runtime
+                .labels
+                .iter()
+                .map(|label| format!("{}{}", builtins::RUNTIME_LABELS, label.label)),
+        );
         self.commands(&commands, &names);
     }
 
@@ -118,7 +146,10 @@ impl Texts<'_> {
                         self.job_file(None, text, &format!("{at}/inlined"), names);
                     }
                     let local = config.local.as_ref().filter(|local| !local.has_template());
-                    for (file, text) in local.into_iter().flat_map(|local| self.document.attached(local, local.sub_path.as_deref())) {
+                    for (file, text) in local
+                        .into_iter()
+                        .flat_map(|local| self.document.attached(local, local.sub_path.as_deref()))
+                    {
                         self.job_file(Some(file), text, &format!("{at}/local"), names);
                     }
                 }
@@ -126,7 +157,8 @@ impl Texts<'_> {
         }
     }
 
-    /// The strings of a Job file, inlined or from a file of its own; what is no YAML the reader has told.
+    /// The strings of a Job file, inlined or from a file of its own; what is no YAML the reader has
+    /// told.
     fn job_file(&mut self, file: Option<&str>, text: &str, at: &str, names: &NamesInScope) {
         for range in yaml::documents(text) {
             if let Ok(Some(tree)) = yaml::parse(&text[range.clone()]) {
@@ -136,7 +168,9 @@ impl Texts<'_> {
                         continue;
                     };
                     let line = yaml::line(text, error.at);
-                    let problem = self.document.problem(at, format!("{} (`{file}`, line {line})", error.message));
+                    let problem = self
+                        .document
+                        .problem(at, format!("{} (`{file}`, line {line})", error.message));
                     self.problems.push(Diagnostic { help: error.help, ..problem });
                 }
             }
@@ -144,18 +178,33 @@ impl Texts<'_> {
     }
 
     fn application(&mut self, application: &Application) {
-        let names = NamesInScope::new(&["Builtins.Group", "Builtins.Runtime.Name"], &[builtins::RUNTIME_LABELS], &[]);
+        let names = NamesInScope::new(
+            &["Builtins.Group", "Builtins.Runtime.Name"],
+            &[builtins::RUNTIME_LABELS],
+            &[],
+        );
         // The parameters are those of each service.
-        let of_release = NamesInScope::new(&builtins::OF_A_RELEASE, &["Params.", "Constants.", builtins::RUNTIME_LABELS], &[]);
+        let of_release = NamesInScope::new(
+            &builtins::OF_A_RELEASE,
+            &["Params.", "Constants.", builtins::RUNTIME_LABELS],
+            &[],
+        );
         for (index, channel) in application.release_channels.iter().enumerate() {
             if let Some(policy) = &channel.policy {
-                self.env(&policy.default_env, &format!("/application/releaseChannels/{index}/policy/defaultEnv"), &of_release);
+                self.env(
+                    &policy.default_env,
+                    &format!("/application/releaseChannels/{index}/policy/defaultEnv"),
+                    &of_release,
+                );
             }
             for (number, precondition) in channel.preconditions.iter().enumerate() {
                 if let Precondition::ReleaseChannelStable(stable) = precondition
                     && let StableChannels::Selector(selector) = &stable.channels
                 {
-                    let at = format!("/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/selector");
+                    let at = format!(
+                        "/application/releaseChannels/{index}/preconditions/{number}/\
+                         releaseChannelStable/selector"
+                    );
                     self.selector(selector, &at);
                 }
             }
@@ -165,7 +214,11 @@ impl Texts<'_> {
             self.selector(&group.runtime_selector, &format!("{at}/runtimeSelector"));
             let Some(template) = &group.template else { continue };
             if let Some(policy) = &template.policy {
-                self.env(&policy.default_env, &format!("{at}/template/policy/defaultEnv"), &of_release);
+                self.env(
+                    &policy.default_env,
+                    &format!("{at}/template/policy/defaultEnv"),
+                    &of_release,
+                );
             }
             for (field, value) in [
                 ("name", serde_json::to_value(&template.name)),
@@ -180,18 +233,37 @@ impl Texts<'_> {
     }
 
     fn service(&mut self, service: &Service) {
-        let names = NamesInScope::new(&builtins::OF_A_RELEASE, &["Constants.", builtins::RUNTIME_LABELS], &service.parameters);
-        let values =
-            |values: &Option<crate::CustomRuntimeValues>| serde_json::to_value(values.as_ref().map(|values| &values.parameter_values));
-        self.value(&values(&service.custom_runtime), "/service/customRuntime/parameterValues", &names);
+        let names = NamesInScope::new(
+            &builtins::OF_A_RELEASE,
+            &["Constants.", builtins::RUNTIME_LABELS],
+            &service.parameters,
+        );
+        let values = |values: &Option<crate::CustomRuntimeValues>| {
+            serde_json::to_value(values.as_ref().map(|values| &values.parameter_values))
+        };
+        self.value(
+            &values(&service.custom_runtime),
+            "/service/customRuntime/parameterValues",
+            &names,
+        );
         self.env(&service.env, "/service/env", &names);
         for (index, own) in service.per_release_channel.iter().enumerate() {
             let at = format!("/service/perReleaseChannel/{index}");
-            self.value(&values(&own.custom_runtime), &format!("{at}/customRuntime/parameterValues"), &names);
+            self.value(
+                &values(&own.custom_runtime),
+                &format!("{at}/customRuntime/parameterValues"),
+                &names,
+            );
             self.env(&own.env, &format!("{at}/env"), &names);
         }
-        let mut names = NamesInScope::new(&["Builtins.Application.Name", "Builtins.Service.Name"], &[], &service.parameters);
-        names.known.extend(service.constants.iter().map(|constant| format!("Constants.{}", constant.name)));
+        let mut names = NamesInScope::new(
+            &["Builtins.Application.Name", "Builtins.Service.Name"],
+            &[],
+            &service.parameters,
+        );
+        names.known.extend(
+            service.constants.iter().map(|constant| format!("Constants.{}", constant.name)),
+        );
         self.value(&serde_json::to_value(&service.bundle_name), "/service/bundleName", &names);
     }
 
@@ -213,7 +285,8 @@ impl Texts<'_> {
         }
     }
 
-    /// All strings of a value. Types of our own always are JSON, of a depth that they bound, and their keys need no escapes.
+    /// All strings of a value. Types of our own always are JSON, of a depth that they bound, and
+    /// their keys need no escapes.
     fn value(&mut self, value: &Result<Value, serde_json::Error>, at: &str, names: &NamesInScope) {
         if let Ok(value) = value {
             self.strings(value, at, names);
@@ -224,10 +297,15 @@ impl Texts<'_> {
         match value {
             Value::String(text) => self.text(text, at, names),
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(index, item)| self.strings(item, &format!("{at}/{index}"), names));
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(index, item)| self.strings(item, &format!("{at}/{index}"), names));
             }
             Value::Object(members) => {
-                members.iter().for_each(|(key, member)| self.strings(member, &format!("{at}/{key}"), names));
+                members
+                    .iter()
+                    .for_each(|(key, member)| self.strings(member, &format!("{at}/{key}"), names));
             }
             _ => {}
         }
@@ -235,7 +313,11 @@ impl Texts<'_> {
 
     fn text(&mut self, text: &str, at: &str, names: &NamesInScope) {
         if text.contains('\0') {
-            self.problems.push(self.document.problem(at, NO_NUL).help("leave it out; pass other bytes than text as a file, or as base64"));
+            self.problems.push(
+                self.document
+                    .problem(at, NO_NUL)
+                    .help("leave it out; pass other bytes than text as a file, or as base64"),
+            );
         }
         for error in names.check(text) {
             self.tell(at, if at.ends_with("/rawSecret") { error.in_secret() } else { error });
@@ -254,13 +336,19 @@ impl Texts<'_> {
 }
 
 /// What is wrong in the strings of a Job file, with bytes of the whole text.
-fn job_strings(tree: &YamlNode, text: &str, start: usize, names: &NamesInScope) -> Vec<TemplateError> {
+fn job_strings(
+    tree: &YamlNode,
+    text: &str,
+    start: usize,
+    names: &NamesInScope,
+) -> Vec<TemplateError> {
     let mut found = Vec::new();
     tree.visit(&mut Vec::new(), &mut |_, visited| {
         if let Visited::Scalar(scalar, node) = visited {
             for error in names.check(scalar) {
                 let from = start + node.span.start;
-                let offset = text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
+                let offset =
+                    text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
                 found.push(TemplateError { at: from + offset, ..error });
             }
         }

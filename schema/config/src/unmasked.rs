@@ -1,5 +1,6 @@
-//! Secrets that are not masked in what jobs print: those in configs that are too short, what a comment cuts off from one, and those of a
-//! cluster that only files hold. Told as warnings by `configs apply` and `validate`.
+//! Secrets that are not masked in what jobs print: those in configs that are too short, what a
+//! comment cuts off from one, and those of a cluster that only files hold. Told as warnings by
+//! `configs apply` and `validate`.
 
 use schema::mask::SHORTEST_BYTES;
 
@@ -15,20 +16,29 @@ enum WrittenFlaw {
     Cut,
 }
 
-/// One warning for each `rawSecret` that is written as it stands and too short, or cut by a comment, and for each Secret that is mounted
-/// and no variable.
+/// One warning for each `rawSecret` that is written as it stands and too short, or cut by a
+/// comment, and for each Secret that is mounted and no variable.
 pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for document in documents {
         let found = flaws(&document.tree, &document.source.text);
         warnings.extend(found.into_iter().map(|(pointer, flaw)| match flaw {
             WrittenFlaw::Short => {
-                let message = format!("this secret is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes");
-                document.problem(&pointer, message).help("use a longer secret; one that short would black out ordinary words")
+                let message = format!(
+                    "this secret is not masked in what jobs print: it is shorter than \
+                     {SHORTEST_BYTES} bytes"
+                );
+                document
+                    .problem(&pointer, message)
+                    .help("use a longer secret; one that short would black out ordinary words")
             }
             WrittenFlaw::Cut => {
-                let message = "this secret ends before ` #`: what follows is a comment, which no job gets and nothing masks".to_owned();
-                document.problem(&pointer, message).help("put the whole value in quotes, or the comment on a line of its own")
+                let message = "this secret ends before ` #`: what follows is a comment, which no \
+                               job gets and nothing masks"
+                    .to_owned();
+                document
+                    .problem(&pointer, message)
+                    .help("put the whole value in quotes, or the comment on a line of its own")
             }
         }));
         warnings.extend(mounted(document));
@@ -47,10 +57,16 @@ fn mounted(document: &Document) -> Vec<Diagnostic> {
             if [env, &task.program.env].into_iter().any(|env| is_variable(env, name)) {
                 continue;
             }
-            let pointer = commands.pointer(&format!("{command}/taskConfig/volumes/{index}/source/secret"));
-            let message =
-                format!("what the files of the Secret `{name}` hold is not masked in what jobs print: no wrapper knows its values");
-            let help = format!("give the keys that must not be shown as variables too: `kubernetesSecret: {{secretName: {name}, key: …}}`");
+            let pointer =
+                commands.pointer(&format!("{command}/taskConfig/volumes/{index}/source/secret"));
+            let message = format!(
+                "what the files of the Secret `{name}` hold is not masked in what jobs print: no \
+                 wrapper knows its values"
+            );
+            let help = format!(
+                "give the keys that must not be shown as variables too: `kubernetesSecret: \
+                 {{secretName: {name}, key: …}}`"
+            );
             warnings.push(document.problem(&pointer, message).help(help));
         }
     }
@@ -67,7 +83,8 @@ fn secrets(task: &TaskConfig) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn is_variable(env: &Env, secret: &str) -> bool {
-    env.values().any(|value| matches!(value, EnvValue::KubernetesSecret(of) if of.secret_name == secret))
+    env.values()
+        .any(|value| matches!(value, EnvValue::KubernetesSecret(of) if of.secret_name == secret))
 }
 
 /// What is wrong with them as they are written, and their pointers.

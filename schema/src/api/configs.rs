@@ -19,8 +19,8 @@ request! {
         push: bool,
         /// Parameter values for that push.
         params: BTreeMap<String, String>,
-        /// The `basis` of an earlier answer: with 409 nothing is stored where these files meet other documents by now, or take away other
-        /// releases with a channel.
+        /// The `basis` of an earlier answer: with 409 nothing is stored where these files meet
+        /// other documents by now, or take away other releases with a channel.
         #[serde(skip_serializing_if = "Option::is_none")]
         basis: Option<String>,
     }
@@ -48,10 +48,12 @@ body! {
         /// Names what the files were compared with. Servers of before tell none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         basis: Option<String>,
-        /// What is allowed and probably not meant; refused is nothing because of it. Servers of before tell none.
+        /// What is allowed and probably not meant; refused is nothing because of it. Servers of
+        /// before tell none.
         #[serde(default)]
         warnings: Vec<Diagnostic>,
-        /// Services for which something of this was not done, because a row of the database cannot be read; all else was.
+        /// Services for which something of this was not done, because a row of the database cannot
+        /// be read; all else was.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<LeftOut>,
     }

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ChannelStatus;
-use crate::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, ReleaseId, RuntimeId, RuntimeName, ServiceName};
+use crate::id::{
+    ApplicationId, ApplicationName, ChannelId, ChannelName, ReleaseId, RuntimeId, RuntimeName,
+    ServiceName,
+};
 use crate::status::{CheckKind, CheckStatus, Status};
 use crate::time::Timestamp;
 
@@ -120,7 +123,8 @@ body! {
         runtime: RuntimeName,
         /// Whether nothing failed.
         ok: bool,
-        /// In the order in which a job would need it; for a Kubernetes runtime one custom runtime after the other.
+        /// In the order in which a job would need it; for a Kubernetes runtime one custom runtime
+        /// after the other.
         checks: Vec<Finding>,
     }
 }

@@ -56,8 +56,9 @@ request! {
 request! {
     /// Body of `POST …/channels/{channel}/refresh`.
     RefreshRequest {
-        /// Whether what failed by itself is tried again too, once fetch has seen that there is work: not what a person cancelled or
-        /// rejected, nor what has an unknown end or may still run.
+        /// Whether what failed by itself is tried again too, once fetch has seen that there is
+        /// work: not what a person cancelled or rejected, nor what has an unknown end or may still
+        /// run.
         #[serde(default)]
         try_again: bool,
     }

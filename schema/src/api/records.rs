@@ -14,7 +14,8 @@ body! {
         seq: u64,
         /// When.
         at: Timestamp,
-        /// A stable dotted word of [`crate::log_kind::LogKind`], or one that an earlier version wrote.
+        /// A stable dotted word of [`crate::log_kind::LogKind`], or one that an earlier version
+        /// wrote.
         kind: String,
         /// Who, for what a person did.
         actor: Option<String>,
@@ -42,9 +43,11 @@ pub struct Page<T = serde_json::Value> {
     /// Present when there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// How many there are in all, under the same filter; of jobs and log entries at most 10,000 are counted.
+    /// How many there are in all, under the same filter; of jobs and log entries at most 10,000
+    /// are counted.
     pub total: u64,
-    /// What belongs on this page and cannot be read, each with its place in the database and the reason.
+    /// What belongs on this page and cannot be read, each with its place in the database and the
+    /// reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
 }
@@ -69,7 +72,8 @@ body! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TokenRequest {
-    /// Its name, 1 to 63 characters of letters, digits, `.`, `_`, `@` and `-`; unique for ever, because the audit log names it.
+    /// Its name, 1 to 63 characters of letters, digits, `.`, `_`, `@` and `-`; unique for ever,
+    /// because the audit log names it.
     pub name: String,
     /// What it may do.
     pub role: Role,
@@ -122,7 +126,8 @@ body! {
         key: String,
         /// The number of the version just set.
         version: u64,
-        /// What is allowed and probably not meant: a value that is too short to be masked in what jobs print.
+        /// What is allowed and probably not meant: a value that is too short to be masked in what
+        /// jobs print.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
     }

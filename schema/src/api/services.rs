@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::CauseCode;
-use crate::id::{ApplicationName, ApprovalId, ChannelId, ChannelName, ReleaseId, RuntimeName, ServiceId, ServiceName};
+use crate::id::{
+    ApplicationName, ApprovalId, ChannelId, ChannelName, ReleaseId, RuntimeName, ServiceId,
+    ServiceName,
+};
 use crate::output::{Info, RuntimeObject};
 use crate::status::{ApprovalKind, ApprovalStatus, Decision, Reason, Status};
 use crate::time::Timestamp;
@@ -50,7 +53,8 @@ body! {
         channel: ChannelName,
         /// How it stands.
         status: Status,
-        /// In lists of services the version that it should be at; absent before the first, and in other lists.
+        /// In lists of services the version that it should be at; absent before the first, and in
+        /// other lists.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     }
@@ -76,7 +80,8 @@ body! {
         /// The release that makes it so; absent before the first. Servers of before tell none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         release: Option<ReleaseId>,
-        /// The version that `autoRollback` took back here, as long as the release that it went back with is pursued.
+        /// The version that `autoRollback` took back here, as long as the release that it went back
+        /// with is pursued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         taken_back_version: Option<String>,
         /// The newest version that was seen converged.
@@ -87,7 +92,8 @@ body! {
         next_action_at: Option<Timestamp>,
         /// When a fetch last answered.
         last_fetch_at: Option<Timestamp>,
-        /// Whether it stands as was seen before its commands changed, or before somebody asked to look again: a fetch is to come.
+        /// Whether it stands as was seen before its commands changed, or before somebody asked to
+        /// look again: a fetch is to come.
         #[serde(default)]
         outdated: bool,
         /// What the last answering structured fetch saw.
@@ -120,9 +126,11 @@ body! {
         version: Option<String>,
         /// How it stands.
         status: ApprovalStatus,
-        /// The fingerprint of what is approved: of the explanation, else of the plan, else of what fetch saw.
+        /// The fingerprint of what is approved: of the explanation, else of the plan, else of what
+        /// fetch saw.
         plan_digest: Option<String>,
-        /// What the plan would do, for people (text of `plan-explanation`; of more than 64 KiB head and tail, with the command that prints all of it between them).
+        /// What the plan would do, for people (text of `plan-explanation`; of more than 64 KiB head
+        /// and tail, with the command that prints all of it between them).
         explanation: Option<String>,
         /// How many different people must say yes.
         needed: u32,
@@ -135,10 +143,14 @@ body! {
     }
 }
 
-/// The flags of `pvnctl services approve` and `reject` that mean this approval and no other, and its plan as it is now: what
-/// every command that is suggested to people carries, so that nobody approves what came after they looked.
+/// The flags of `pvnctl services approve` and `reject` that mean this approval and no other, and
+/// its plan as it is now: what every command that is suggested to people carries, so that nobody
+/// approves what came after they looked.
 pub fn decision_flags(approval: ApprovalId, plan_digest: Option<&str>) -> String {
-    plan_digest.map_or_else(|| format!("--approval {approval}"), |digest| format!("--approval {approval} --plan-digest {digest}"))
+    plan_digest.map_or_else(
+        || format!("--approval {approval}"),
+        |digest| format!("--approval {approval} --plan-digest {digest}"),
+    )
 }
 
 body! {
@@ -188,7 +200,8 @@ body! {
 body! {
     /// Something that will happen by itself.
     NextAction {
-        /// What: `fetch`, `apply`, `getInfo`, `deadline: …`, or `store`: whether something can be stored again is tried.
+        /// What: `fetch`, `apply`, `getInfo`, `deadline: …`, or `store`: whether something can be
+        /// stored again is tried.
         action: String,
         /// When.
         at: Timestamp,
@@ -204,7 +217,8 @@ request! {
         params_for_channel: BTreeMap<String, BTreeMap<String, String>>,
         /// Only these channels; absent means all.
         channels: Option<Vec<String>>,
-        /// Channels that get it too where one that gets it waits for them to be stable, or they wait for one that gets it.
+        /// Channels that get it too where one that gets it waits for them to be stable, or they
+        /// wait for one that gets it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         together: Vec<String>,
     }
@@ -230,8 +244,8 @@ request! {
         approval: Option<String>,
         /// In the person's words.
         reason: Option<String>,
-        /// The plan that is decided on, the approval's `planDigest`: refused when it is another one by now. `approve` takes nothing
-        /// else for an approval that has one, but for `anyPlan`.
+        /// The plan that is decided on, the approval's `planDigest`: refused when it is another one
+        /// by now. `approve` takes nothing else for an approval that has one, but for `anyPlan`.
         plan_digest: Option<String>,
         /// `approve` whichever plan the approval is about when this arrives, unseen.
         any_plan: bool,

@@ -1,5 +1,6 @@
-//! Reads bytes as exactly one JSON document: UTF-8, no byte order mark, no key twice, nothing after it, and no number
-//! that a double cannot hold. The depth is bounded by serde_json (128), so the stack stays flat.
+//! Reads bytes as exactly one JSON document: UTF-8, no byte order mark, no key twice, nothing after
+//! it, and no number that a double cannot hold. The depth is bounded by serde_json (128), so the
+//! stack stays flat.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -22,9 +23,14 @@ pub(super) fn read(bytes: &[u8], what: &str) -> Result<(Value, Vec<OutputError>)
     let whole = |message: String| OutputError { pointer: String::new(), message };
     let begins = || format!("stdout begins with {}", shown(bytes));
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(whole(format!("stdout is empty; a {what} was expected there, a JSON object (stderr is not read for it)")));
+        return Err(whole(format!(
+            "stdout is empty; a {what} was expected there, a JSON object (stderr is not read for \
+             it)"
+        )));
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| whole(format!("not UTF-8 at byte {}; {}", error.valid_up_to(), begins())))?;
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        whole(format!("not UTF-8 at byte {}; {}", error.valid_up_to(), begins()))
+    })?;
     if text.starts_with('\u{feff}') {
         return Err(whole(format!("not JSON: it starts with a byte order mark; {}", begins())));
     }
@@ -34,22 +40,34 @@ pub(super) fn read(bytes: &[u8], what: &str) -> Result<(Value, Vec<OutputError>)
         let pointer = place.borrow().pointer();
         let message = error.to_string();
         let message = if message.starts_with("recursion limit exceeded") {
-            format!("nested deeper than 128 levels at line {} column {}", error.line(), error.column())
+            format!(
+                "nested deeper than 128 levels at line {} column {}",
+                error.line(),
+                error.column()
+            )
         } else {
             message
         };
         // A string in its place would be another document.
         let masked = match rest_at(text, error.line(), error.column()).starts_with("***") {
-            true => " (`***` stands where a secret was, as a number or bare text: print it as a string, or leave it out)",
+            true => {
+                " (`***` stands where a secret was, as a number or bare text: print it as a \
+                 string, or leave it out)"
+            }
             false => "",
         };
         OutputError { pointer, message: format!("not JSON: {message}{masked}; {}", begins()) }
     })?;
     if let Err(error) = reader.end() {
         let rest = rest_at(text, error.line(), error.column());
-        let found = if matches!(rest.as_bytes().first(), Some(b'{' | b'[')) { "a second document" } else { "more text" };
+        let found = if matches!(rest.as_bytes().first(), Some(b'{' | b'[')) {
+            "a second document"
+        } else {
+            "more text"
+        };
         return Err(whole(format!(
-            "{found} follows the JSON document at line {} column {}: {}; print exactly one document on stdout and all else on stderr",
+            "{found} follows the JSON document at line {} column {}: {}; print exactly one \
+             document on stdout and all else on stderr",
             error.line(),
             error.column(),
             shown(rest.as_bytes())
@@ -164,7 +182,10 @@ impl<'de> Visitor<'de> for JsonNode<'_> {
             let mut place = self.0.borrow_mut();
             if members.contains_key(&key) && place.twice.len() < PROBLEM_LIMIT {
                 let pointer = place.pointer();
-                place.twice.push(OutputError { pointer, message: format!("the field `{key}` is given twice") });
+                place.twice.push(OutputError {
+                    pointer,
+                    message: format!("the field `{key}` is given twice"),
+                });
             }
             place.steps.pop();
             members.insert(key, member);

@@ -76,9 +76,14 @@ impl ValueFault {
     /// The message, and what to do when that is known.
     pub fn words(&self, notation: Notation) -> (String, Option<String>) {
         match self {
-            Self::Type { expected, found } => {
-                (format!("expected {}, found {}", type_words(expected, notation), found_words(found, notation)), None)
-            }
+            Self::Type { expected, found } => (
+                format!(
+                    "expected {}, found {}",
+                    type_words(expected, notation),
+                    found_words(found, notation)
+                ),
+                None,
+            ),
             Self::Missing { field } => (format!("`{field}` is required and missing"), None),
             Self::Unknown { field, known } => {
                 let known_names: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -92,8 +97,18 @@ impl ValueFault {
             }
             Self::Word { found, allowed } => {
                 let words: Vec<&str> = allowed.iter().map(String::as_str).collect();
-                let help = found.as_str().and_then(|text| nearest(text, &words)).map(|word| format!("did you mean `{word}`?"));
-                (format!("expected one of {}, found {}", quoted(&words), found_words(found, notation)), help)
+                let help = found
+                    .as_str()
+                    .and_then(|text| nearest(text, &words))
+                    .map(|word| format!("did you mean `{word}`?"));
+                (
+                    format!(
+                        "expected one of {}, found {}",
+                        quoted(&words),
+                        found_words(found, notation)
+                    ),
+                    help,
+                )
             }
             Self::Rule(rule) => (rule.clone(), None),
         }
@@ -134,26 +149,39 @@ pub(crate) fn found_words(value: &Value, notation: Notation) -> String {
 
 /// The beginning of a text, on one line.
 pub fn cut(text: &str) -> String {
-    let line: String = text.chars().take(FOUND_CHARS).map(|c| if steers(c) { ' ' } else { c }).collect();
+    let line: String =
+        text.chars().take(FOUND_CHARS).map(|c| if steers(c) { ' ' } else { c }).collect();
     if text.chars().nth(FOUND_CHARS).is_some() { format!("{line}…") } else { line }
 }
 
 /// The candidates, nearest to `name` first; equally near ones by name. Each once.
-pub fn nearest_first<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut near: Vec<_> = candidates.into_iter().map(|candidate| (strsim::osa_distance(name, candidate), candidate)).collect();
+pub fn nearest_first<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Vec<&'a str> {
+    let mut near: Vec<_> = candidates
+        .into_iter()
+        .map(|candidate| (strsim::osa_distance(name, candidate), candidate))
+        .collect();
     near.sort_unstable();
     near.dedup();
     near.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// The known name that was probably meant: the same but for case and separators, or a few slips away.
+/// The known name that was probably meant: the same but for case and separators, or a few slips
+/// away.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     /// A name longer than this is no slip of a field's name, and comparing costs its length.
     const COMPARED_CHARS: usize = 64;
     if name.chars().nth(COMPARED_CHARS).is_some() {
         return None;
     }
-    let plain = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let plain = |text: &str| {
+        text.chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect::<String>()
+    };
     let wanted = plain(name);
     known
         .iter()

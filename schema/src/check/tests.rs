@@ -11,7 +11,11 @@ use crate::report::StructuredKind;
 fn problems(stdout: impl AsRef<[u8]>) -> String {
     match check(stdout.as_ref(), StructuredKind::Fetch) {
         Ok(_) => "none".to_owned(),
-        Err(errors) => errors.iter().map(|error| format!("{}: {}", error.pointer, error.message)).collect::<Vec<_>>().join("\n"),
+        Err(errors) => errors
+            .iter()
+            .map(|error| format!("{}: {}", error.pointer, error.message))
+            .collect::<Vec<_>>()
+            .join("\n"),
     }
 }
 
@@ -44,7 +48,10 @@ fn null_equals_absent_and_a_whole_float_is_whole() {
         json!({"objects": [{"name": "a", "objectType": "b", "versions": [{"version": "", "replicas": 3}]}]}),
     );
     refused(r#"{"objects": null}"#, "/objects: expected an array, found null");
-    refused(r#"{"objects": [], "more": null}"#, "/more: unknown field `more`; known here: `objects`");
+    refused(
+        r#"{"objects": [], "more": null}"#,
+        "/more: unknown field `more`; known here: `objects`",
+    );
 }
 
 #[test]
@@ -68,30 +75,52 @@ fn every_problem_is_told_with_its_pointer() {
         "/objects/0/name: expected a string, found `5`
 /objects/0/objectType: `objectType` is required and missing
 /objects/0/objecttype: unknown field `objecttype`; did you mean `objectType`?
-/objects/0/status: expected one of `PENDING`, `SUCCEEDED`, `FAILED`, found the string \"succeeded\"; did you mean `SUCCEEDED`?
+/objects/0/status: expected one of `PENDING`, `SUCCEEDED`, `FAILED`, found the string \
+         \"succeeded\"; did you mean `SUCCEEDED`?
 /objects/0/versions: expected an array, found an object
 /objects/1: expected an object, found `7`
 /objects/2/versions/0/active: expected `true` or `false`, found the string \"yes\"
 /objects/2/versions/0/replicas: expected a whole number, found the string \"3\"
 /objects/2/versions/1/version: expected a string, found `2`
 /objects/2/externalLinks/0/name: `name` is required and missing
-/objects/2/externalLinks/0/type: expected one of `UNKNOWN`, `DETAIL`, `LOG`, `APP`, found the string \"LOGS\"; did you mean `LOG`?
-/objects/2/debugEvents/0/timestamp: `yesterday` is not an RFC 3339 timestamp (premature end of input); write one as in `2026-01-31T12:00:00Z`",
+/objects/2/externalLinks/0/type: expected one of `UNKNOWN`, `DETAIL`, `LOG`, `APP`, found the \
+         string \"LOGS\"; did you mean `LOG`?
+/objects/2/debugEvents/0/timestamp: `yesterday` is not an RFC 3339 timestamp (premature end of \
+         input); write one as in `2026-01-31T12:00:00Z`",
     );
 }
 
 #[test]
 fn a_pointer_is_escaped_as_rfc_6901_says() {
-    refused(r#"{"objects": [], "a/b~c": 1}"#, "/a~1b~0c: unknown field `a/b~c`; known here: `objects`");
+    refused(
+        r#"{"objects": [], "a/b~c": 1}"#,
+        "/a~1b~0c: unknown field `a/b~c`; known here: `objects`",
+    );
 }
 
 #[test]
 fn bad_input_output_that_is_not_json_shows_its_first_bytes() {
-    refused("Refreshing state...\n", ": not JSON: expected value at line 1 column 1; stdout begins with \"Refreshing state...\\n\"");
+    refused(
+        "Refreshing state...\n",
+        ": not JSON: expected value at line 1 column 1; stdout begins with \"Refreshing \
+         state...\\n\"",
+    );
     let long = format!("Error: {}", "x".repeat(1000));
-    assert!(problems(&long).ends_with(&format!("stdout begins with \"Error: {}\" …", "x".repeat(113))), "{}", problems(&long));
-    refused("", ": stdout is empty; a FetchOutput was expected there, a JSON object (stderr is not read for it)");
-    refused(" \n\t", ": stdout is empty; a FetchOutput was expected there, a JSON object (stderr is not read for it)");
+    assert!(
+        problems(&long).ends_with(&format!("stdout begins with \"Error: {}\" …", "x".repeat(113))),
+        "{}",
+        problems(&long)
+    );
+    refused(
+        "",
+        ": stdout is empty; a FetchOutput was expected there, a JSON object (stderr is not read \
+         for it)",
+    );
+    refused(
+        " \n\t",
+        ": stdout is empty; a FetchOutput was expected there, a JSON object (stderr is not read \
+         for it)",
+    );
     refused("[]", ": expected an object, found an array");
     refused("\"objects\"", ": expected an object, found the string \"objects\"");
 }
@@ -100,7 +129,10 @@ fn bad_input_output_that_is_not_json_shows_its_first_bytes() {
 fn bad_input_a_number_that_was_a_secret_is_told() {
     for number in ["***", "9***"] {
         let told = problems(format!("{{\"objects\": [{{\"name\": {number}}}]}}"));
-        assert!(told.contains("/objects/0") && told.contains("(`***` stands where a secret was"), "{told}");
+        assert!(
+            told.contains("/objects/0") && told.contains("(`***` stands where a secret was"),
+            "{told}"
+        );
     }
 }
 
@@ -108,15 +140,19 @@ fn bad_input_a_number_that_was_a_secret_is_told() {
 fn bad_input_malformed_json_says_where() {
     refused(
         r#"{"objects": [{"name": tru}]}"#,
-        "/objects/0/name: not JSON: expected ident at line 1 column 26; stdout begins with \"{\\\"objects\\\": [{\\\"name\\\": tru}]}\"",
+        "/objects/0/name: not JSON: expected ident at line 1 column 26; stdout begins with \
+         \"{\\\"objects\\\": [{\\\"name\\\": tru}]}\"",
     );
     refused(
         "{\"objects\": [",
-        "/objects/0: not JSON: EOF while parsing a list at line 1 column 13; stdout begins with \"{\\\"objects\\\": [\"",
+        "/objects/0: not JSON: EOF while parsing a list at line 1 column 13; stdout begins with \
+         \"{\\\"objects\\\": [\"",
     );
     refused(
         r#"{"objects": [{"name": "a", "objectType": "b", "versions": [{"version": "", "replicas": 1e400}]}]}"#,
-        "/objects/0/versions/0/replicas: not JSON: number out of range at line 1 column 92; stdout begins with \"{\\\"objects\\\": [{\\\"name\\\": \\\"a\\\", \\\"objectType\\\": \\\"b\\\", \\\"versions\\\": [{\\\"version\\\": \\\"\\\", \\\"replicas\\\": 1e400}]}]}\"",
+        "/objects/0/versions/0/replicas: not JSON: number out of range at line 1 column 92; \
+         stdout begins with \"{\\\"objects\\\": [{\\\"name\\\": \\\"a\\\", \\\"objectType\\\": \
+         \\\"b\\\", \\\"versions\\\": [{\\\"version\\\": \\\"\\\", \\\"replicas\\\": 1e400}]}]}\"",
     );
 }
 
@@ -124,40 +160,55 @@ fn bad_input_malformed_json_says_where() {
 fn text_or_another_document_after_the_first_is_an_error() {
     refused(
         "{\"objects\": []}\ndone\n",
-        ": more text follows the JSON document at line 2 column 1: \"done\\n\"; print exactly one document on stdout and all else on stderr",
+        ": more text follows the JSON document at line 2 column 1: \"done\\n\"; print exactly one \
+         document on stdout and all else on stderr",
     );
     refused(
         "{\"objects\": []}\n{\"objects\": []}\n",
-        ": a second document follows the JSON document at line 2 column 1: \"{\\\"objects\\\": []}\\n\"; print exactly one document on stdout and all else on stderr",
+        ": a second document follows the JSON document at line 2 column 1: \"{\\\"objects\\\": \
+         []}\\n\"; print exactly one document on stdout and all else on stderr",
     );
     accepted(json!({"objects": []}), json!({"objects": []}));
-    assert!(check(b" \n{\"objects\": []}\n\n", StructuredKind::Fetch).is_ok(), "blanks around it are no text");
+    assert!(
+        check(b" \n{\"objects\": []}\n\n", StructuredKind::Fetch).is_ok(),
+        "blanks around it are no text"
+    );
 }
 
 #[test]
 fn bad_input_not_utf8_and_byte_order_mark() {
     refused(
         b"{\"objects\": [{\"name\": \"\xff\"}]}",
-        ": not UTF-8 at byte 23; stdout begins with \"{\\\"objects\\\": [{\\\"name\\\": \\\"\u{fffd}\\\"}]}\"",
+        ": not UTF-8 at byte 23; stdout begins with \"{\\\"objects\\\": [{\\\"name\\\": \
+         \\\"\u{fffd}\\\"}]}\"",
     );
     refused(
         "\u{feff}{\"objects\": []}",
-        ": not JSON: it starts with a byte order mark; stdout begins with \"\\u{feff}{\\\"objects\\\": []}\"",
+        ": not JSON: it starts with a byte order mark; stdout begins with \
+         \"\\u{feff}{\\\"objects\\\": []}\"",
     );
 }
 
 #[test]
 fn a_key_given_twice_is_an_error() {
-    refused(r#"{"objects": [{"name": "a", "name": "b", "objectType": "c"}]}"#, "/objects/0/name: the field `name` is given twice");
+    refused(
+        r#"{"objects": [{"name": "a", "name": "b", "objectType": "c"}]}"#,
+        "/objects/0/name: the field `name` is given twice",
+    );
 }
 
 #[test]
 fn numbers_have_ranges() {
-    for (number, ok) in
-        [("9223372036854775807", true), ("9223372036854775808", false), ("-9223372036854775808", true), ("1e30", false), ("1.5", false)]
-    {
-        let stdout =
-            format!(r#"{{"objects": [{{"name": "a", "objectType": "b", "versions": [{{"version": "", "replicas": {number}}}]}}]}}"#);
+    for (number, ok) in [
+        ("9223372036854775807", true),
+        ("9223372036854775808", false),
+        ("-9223372036854775808", true),
+        ("1e30", false),
+        ("1.5", false),
+    ] {
+        let stdout = format!(
+            r#"{{"objects": [{{"name": "a", "objectType": "b", "versions": [{{"version": "", "replicas": {number}}}]}}]}}"#
+        );
         assert_eq!(problems(&stdout) == "none", ok, "{number}: {}", problems(&stdout));
     }
 }
@@ -168,21 +219,31 @@ fn bad_input_output_without_end_is_refused_above_8_mib() {
     stdout.resize(OUTPUT_LIMIT_BYTES, b' ');
     assert!(check(&stdout, StructuredKind::Fetch).is_ok(), "the limit itself is allowed");
     stdout.push(b' ');
-    refused(&stdout, ": 8388609 bytes of stdout are too many for a FetchOutput; the limit is 8388608 (8 MiB)");
+    refused(
+        &stdout,
+        ": 8388609 bytes of stdout are too many for a FetchOutput; the limit is 8388608 (8 MiB)",
+    );
 }
 
 #[test]
 fn bad_input_a_hundred_thousand_levels_are_refused() {
     for open in ["[", "{\"a\":"] {
         let stdout = open.repeat(100_000);
-        assert!(problems(&stdout).contains("nested deeper than 128 levels at line 1"), "{}", &problems(&stdout)[..400]);
+        assert!(
+            problems(&stdout).contains("nested deeper than 128 levels at line 1"),
+            "{}",
+            &problems(&stdout)[..400]
+        );
     }
 }
 
 #[test]
 fn bad_input_millions_of_problems_are_bounded() {
     let lines = |stdout: &str| check(stdout.as_bytes(), StructuredKind::Fetch).unwrap_err().len();
-    assert_eq!(lines(&format!("{{\"objects\": [{}1]}}", "1,".repeat(1_000_000))), PROBLEM_LIMIT + 1);
+    assert_eq!(
+        lines(&format!("{{\"objects\": [{}1]}}", "1,".repeat(1_000_000))),
+        PROBLEM_LIMIT + 1
+    );
     let fields: String = (0..200_000).map(|n| format!("\"f{n}\":1,")).collect();
     assert!(lines(&format!("{{{fields}\"objects\":[]}}")) <= PROBLEM_LIMIT + 1);
     let twice = "\"objects\":[],".repeat(200_000);
@@ -195,10 +256,18 @@ fn a_message_shows_neither_a_part_of_a_secret_nor_how_long_it_is() {
         let secret: String = (0..length).map(|at| char::from(b'a' + at as u8 % 26)).collect();
         // Escaped in a way that nobody looks for in bytes.
         let escaped: String = secret.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
-        let document = format!(r#"{{"objects": "key {escaped} and some more words, so many that there is no room for all of them"}}"#);
+        let document = format!(
+            r#"{{"objects": "key {escaped} and some more words, so many that there is no room for all of them"}}"#
+        );
         let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
-        let errors = check_hiding(document.as_bytes(), StructuredKind::Fetch, Some(&secrets)).unwrap_err();
-        let expected = "expected an array, found the string \"key *** and some more words, so many that there is no room f…\"";
-        assert_eq!(errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>(), [expected], "{length}");
+        let errors =
+            check_hiding(document.as_bytes(), StructuredKind::Fetch, Some(&secrets)).unwrap_err();
+        let expected = "expected an array, found the string \"key *** and some more words, so \
+                        many that there is no room f…\"";
+        assert_eq!(
+            errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>(),
+            [expected],
+            "{length}"
+        );
     }
 }

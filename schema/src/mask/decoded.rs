@@ -1,8 +1,9 @@
-//! A text with its escapes decoded, and where each byte of it stood: programs escape the same text in many ways, and mix them.
-//! Called by `mask`, for texts and for secrets alike: a secret that looks escaped itself is looked for decoded too.
+//! A text with its escapes decoded, and where each byte of it stood: programs escape the same text
+//! in many ways, and mix them. Called by `mask`, for texts and for secrets alike: a secret that
+//! looks escaped itself is looked for decoded too.
 //!
-//! What always holds: an escape is the same whatever stands before the last backslash of its beginning, so a text may be cut between
-//! any two of them; what an escape has is bounded.
+//! What always holds: an escape is the same whatever stands before the last backslash of its
+//! beginning, so a text may be cut between any two of them; what an escape has is bounded.
 
 use std::ops::Range;
 
@@ -14,18 +15,23 @@ use crate::shown::has_string;
 mod escapes;
 
 /// One round decodes each of them in what the one before left.
-const KINDS: [EscapeKind; 4] = [EscapeKind::Unseen, EscapeKind::Literal, EscapeKind::Address, EscapeKind::Markup];
+const KINDS: [EscapeKind; 4] =
+    [EscapeKind::Unseen, EscapeKind::Literal, EscapeKind::Address, EscapeKind::Markup];
 
 /// The same of what a terminal draws.
-const DRAWN_KINDS: [EscapeKind; 4] = [EscapeKind::Undrawn, EscapeKind::Literal, EscapeKind::Address, EscapeKind::Markup];
+const DRAWN_KINDS: [EscapeKind; 4] =
+    [EscapeKind::Undrawn, EscapeKind::Literal, EscapeKind::Address, EscapeKind::Markup];
 
-/// So many rounds read what was escaped so often, in any order; more only where each was escaped after the next in `KINDS`.
+/// So many rounds read what was escaped so often, in any order; more only where each was escaped
+/// after the next in `KINDS`.
 const ROUNDS: usize = 4;
 
-/// Most bytes that an escape has where its own characters were escaped: what is held back for it has a limit.
+/// Most bytes that an escape has where its own characters were escaped: what is held back for it
+/// has a limit.
 const ESCAPE_LIMIT_BYTES: usize = 512;
 
-/// Stands for a backslash that is no part of an escape, since too many follow it: no text in UTF-8 holds it.
+/// Stands for a backslash that is no part of an escape, since too many follow it: no text in UTF-8
+/// holds it.
 const NO_BACKSLASH: u8 = 0xff;
 
 /// A text without escapes of any kind.
@@ -43,7 +49,8 @@ pub(super) struct DecodedView<'a> {
 struct Layer {
     text: Vec<u8>,
     escapes: Vec<Escape>,
-    /// Up to where in the text below it was made of; what is left may be the beginning of an escape.
+    /// Up to where in the text below it was made of; what is left may be the beginning of an
+    /// escape.
     covered: usize,
 }
 
@@ -54,13 +61,15 @@ struct Escape {
 }
 
 impl<'a> Decoded<'a> {
-    /// Of these bytes, if there is anything to decode. `hold`: a first backslash belongs to its escape; otherwise only what
-    /// follows, so that it need not be held back. `last`: nothing follows.
+    /// Of these bytes, if there is anything to decode. `hold`: a first backslash belongs to its
+    /// escape; otherwise only what follows, so that it need not be held back. `last`: nothing
+    /// follows.
     pub(super) fn of(bytes: &'a [u8], hold: bool, last: bool) -> Option<Self> {
         Self::by(KINDS, bytes, hold, last)
     }
 
-    /// The same without what stands in the strings of a terminal, if there are any: a secret may stand in one, or one within it.
+    /// The same without what stands in the strings of a terminal, if there are any: a secret may
+    /// stand in one, or one within it.
     pub(super) fn drawn(&self, hold: bool, last: bool) -> Option<Self> {
         let mut texts = self.layers.iter().map(|layer| layer.text.as_slice()).chain([self.bytes]);
         if texts.any(has_string) { Self::by(DRAWN_KINDS, self.bytes, hold, last) } else { None }
@@ -82,10 +91,12 @@ impl<'a> Decoded<'a> {
         (!decoded.layers.is_empty()).then_some(decoded)
     }
 
-    /// What each kind of decoding left, the last one first: more of it may be decoded than was escaped.
+    /// What each kind of decoding left, the last one first: more of it may be decoded than was
+    /// escaped.
     pub(super) fn views(&self) -> impl Iterator<Item = DecodedView<'_>> {
         let last = self.layers.len();
-        let changed = move |depth: &usize| *depth == last || !self.layers[*depth - 1].escapes.is_empty();
+        let changed =
+            move |depth: &usize| *depth == last || !self.layers[*depth - 1].escapes.is_empty();
         (1..=last).rev().filter(changed).map(|depth| DecodedView { layers: &self.layers[..depth] })
     }
 
@@ -103,7 +114,10 @@ impl<'a> Decoded<'a> {
         for (which, layer) in self.layers.iter().enumerate() {
             let below = self.layers[..which].iter().fold(original, |at, layer| layer.decoded(at));
             if let Some(escape) = layer.around(below) {
-                original = self.layers[..which].iter().rev().fold(escape.below.start, |at, layer| layer.start(at));
+                original = self.layers[..which]
+                    .iter()
+                    .rev()
+                    .fold(escape.below.start, |at, layer| layer.start(at));
             }
         }
         original
@@ -123,12 +137,16 @@ impl DecodedView<'_> {
 
     /// Where a range of it stood.
     pub(super) fn in_original(&self, range: &Range<usize>) -> Range<usize> {
-        self.layers.iter().rev().fold(range.clone(), |range, layer| layer.start(range.start)..layer.end(range.end))
+        self.layers
+            .iter()
+            .rev()
+            .fold(range.clone(), |range, layer| layer.start(range.start)..layer.end(range.end))
     }
 
     /// Whether an escape there has too many bytes to be one.
     fn is_too_long(&self, range: Range<usize>) -> bool {
-        !self.layers.is_empty() && self.position(range.end) - self.position(range.start) > ESCAPE_LIMIT_BYTES
+        !self.layers.is_empty()
+            && self.position(range.end) - self.position(range.start) > ESCAPE_LIMIT_BYTES
     }
 }
 
@@ -144,7 +162,8 @@ impl Layer {
             if kind == EscapeKind::Literal {
                 let marks = bytes[at..].iter().take_while(|byte| kind.begins(**byte)).count();
                 at += marks;
-                // So many are no escape, so that what is held back has a limit; the last may be one.
+                // So many are no escape, so that what is held back has a limit; the last may be
+                // one.
                 if marks > BACKSLASHES_LIMIT || view.is_too_long(first..at) {
                     (from, held) = (at - 1, at - marks.min(BACKSLASHES_LIMIT));
                     while held < from && view.is_too_long(held..at) {
@@ -170,7 +189,8 @@ impl Layer {
                     if length > 0 {
                         meaning.write(&mut layer.text);
                     }
-                    let begin = if kind == EscapeKind::Literal && !hold { at - length } else { from };
+                    let begin =
+                        if kind == EscapeKind::Literal && !hold { at - length } else { from };
                     layer.escapes.push(Escape { below: begin..at, here: here..layer.text.len() });
                     copied = at;
                 }
@@ -223,7 +243,10 @@ impl Layer {
     /// The escape that this place below is within.
     fn around(&self, below: usize) -> Option<&Escape> {
         let which = self.escapes.partition_point(|escape| escape.below.start < below);
-        which.checked_sub(1).map(|which| &self.escapes[which]).filter(|escape| below < escape.below.end)
+        which
+            .checked_sub(1)
+            .map(|which| &self.escapes[which])
+            .filter(|escape| below < escape.below.end)
     }
 
     /// The last escape that became something at `at` or before.
@@ -232,21 +255,29 @@ impl Layer {
     }
 }
 
-/// What is looked for where a text was decoded: each of these as it becomes by any kinds of decoding. And those of them that are
-/// too short, or too blank, to be looked for where nothing was escaped.
+/// What is looked for where a text was decoded: each of these as it becomes by any kinds of
+/// decoding. And those of them that are too short, or too blank, to be looked for where nothing was
+/// escaped.
 pub(super) fn forms(plain: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut all = plain.clone();
     for (round, kind) in (0..ROUNDS).flat_map(|round| KINDS.map(|kind| (round, kind))) {
-        let layer = |form: &Vec<u8>| Layer::of(&Decoded { bytes: form, layers: Vec::new() }, kind, true, true);
+        let layer = |form: &Vec<u8>| {
+            Layer::of(&Decoded { bytes: form, layers: Vec::new() }, kind, true, true)
+        };
         let decoded = all.iter().filter_map(layer).map(|layer| layer.text);
         // Where every character was escaped.
-        let bare = all.iter().filter(|form| round == 0 && kind == EscapeKind::Literal && form.contains(&b'\\'));
+        let bare = all
+            .iter()
+            .filter(|form| round == 0 && kind == EscapeKind::Literal && form.contains(&b'\\'));
         let bare = bare.map(|form| form.iter().copied().filter(|byte| *byte != b'\\').collect());
         let more: Vec<Vec<u8>> = decoded.chain(bare).collect();
         all.extend(more);
         all.sort_unstable();
         all.dedup();
     }
-    let is_long = |form: &Vec<u8>| form.trim_ascii().len() >= SHORTEST_BYTES || (form.len() >= SHORTEST_BYTES && plain.contains(form));
+    let is_long = |form: &Vec<u8>| {
+        form.trim_ascii().len() >= SHORTEST_BYTES
+            || (form.len() >= SHORTEST_BYTES && plain.contains(form))
+    };
     all.into_iter().filter(|form| !form.is_empty()).partition(is_long)
 }

@@ -1,9 +1,10 @@
-//! What masking shows of a document (JSON), so that it stays one: secrets go from within its strings, whose quotes and escapes
-//! stay whole. What stands around a string may look like the end of a secret: the `\"` and the quote that end `"pass\""` are a
-//! doubled quote to whoever decodes them. Called by `mask`.
+//! What masking shows of a document (JSON), so that it stays one: secrets go from within its
+//! strings, whose quotes and escapes stay whole. What stands around a string may look like the end
+//! of a secret: the `\"` and the quote that end `"pass\""` are a doubled quote to whoever decodes
+//! them. Called by `mask`.
 //!
-//! What always holds: nothing of what is to be hidden is shown but quotes, blanks and punctuation around the one string that all
-//! the rest of it is in.
+//! What always holds: nothing of what is to be hidden is shown but quotes, blanks and punctuation
+//! around the one string that all the rest of it is in.
 
 use super::MASK;
 
@@ -137,7 +138,8 @@ fn is_whole(escape: &[u8]) -> bool {
         [_, b'u'] => false,
         [_, _] => true,
         [_, b'u', high, second, ..] if escape.len() == UNIT_BYTES => {
-            !(high.eq_ignore_ascii_case(&b'd') && matches!(second.to_ascii_lowercase(), b'8'..=b'9' | b'a'..=b'b'))
+            !(high.eq_ignore_ascii_case(&b'd')
+                && matches!(second.to_ascii_lowercase(), b'8'..=b'9' | b'a'..=b'b'))
         }
         // After the first half of a pair another escape.
         _ if escape.len() == UNIT_BYTES + 2 => escape[UNIT_BYTES + 1] != b'u',
@@ -158,7 +160,10 @@ mod tests {
         let cut = |at| {
             let mut masker = Masker::of_document();
             let (first, second) = document.as_bytes().split_at(at);
-            String::from_utf8([masker.push(&secrets, first, false), masker.push(&secrets, second, true)].concat()).unwrap()
+            String::from_utf8(
+                [masker.push(&secrets, first, false), masker.push(&secrets, second, true)].concat(),
+            )
+            .unwrap()
         };
         let whole = cut(0);
         for at in 1..document.len() {
@@ -175,45 +180,95 @@ mod tests {
     #[test]
     fn a_secret_that_ends_as_strings_do_leaves_the_quotes_of_strings() {
         assert_eq!(shown(&["hunter22\""], r#"["hunter22\"","x"]"#), r#"["***","x"]"#);
-        assert_eq!(shown(&["\"hunter22"], r#"{"\"hunter22":"x \"hunter22"}"#), r#"{"***":"x ***"}"#);
-        assert_eq!(shown(&["hunter22\\"], r#"["hunter22\\","hunter22\\\" x"]"#), r#"["***","*** x"]"#);
+        assert_eq!(
+            shown(&["\"hunter22"], r#"{"\"hunter22":"x \"hunter22"}"#),
+            r#"{"***":"x ***"}"#
+        );
+        assert_eq!(
+            shown(&["hunter22\\"], r#"["hunter22\\","hunter22\\\" x"]"#),
+            r#"["***","*** x"]"#
+        );
         assert_eq!(shown(&["n123456"], r#"["a\n123456"]"#), r#"["a***"]"#);
-        assert_eq!(shown(&["de00123456"], r#"["\ud83d\ude00123456", "\ud83d\ude00"]"#), r#"["***", "\ud83d\ude00"]"#);
+        assert_eq!(
+            shown(&["de00123456"], r#"["\ud83d\ude00123456", "\ud83d\ude00"]"#),
+            r#"["***", "\ud83d\ude00"]"#
+        );
     }
 
     #[test]
     fn a_secret_that_is_no_part_of_a_string_is_hidden_whole() {
         assert_eq!(shown(&[r#"{"key":"a","more":"b"}"#], r#"[{"key":"a","more":"b"}]"#), "[***]");
         assert_eq!(shown(&["12345678"], "[912345678, \"x\\n\"]"), "[9***, \"x\\n\"]");
-        assert_eq!(shown(&["correct,horse"], "no JSON: correct,horse \"a\\n"), "no JSON: *** \"a\\n");
+        assert_eq!(
+            shown(&["correct,horse"], "no JSON: correct,horse \"a\\n"),
+            "no JSON: *** \"a\\n"
+        );
     }
 
     #[test]
     fn strings_made_of_what_means_something_in_json_stay_strings() {
-        let words = ["\"", "\\", ",", ":", "n", "u0022", "é", "\u{1f600}", "\n", "'", "%22", "&quot;", " ", "{", "ab", "x7"];
+        let words = [
+            "\"",
+            "\\",
+            ",",
+            ":",
+            "n",
+            "u0022",
+            "é",
+            "\u{1f600}",
+            "\n",
+            "'",
+            "%22",
+            "&quot;",
+            " ",
+            "{",
+            "ab",
+            "x7",
+        ];
         let mut seed = 11_u64;
         let mut next = |limit: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize % limit
         };
         for _ in 0..2_000 {
-            let mut text = |most: usize| -> String { (0..=next(most)).map(|_| words[next(words.len())]).collect() };
+            let mut text = |most: usize| -> String {
+                (0..=next(most)).map(|_| words[next(words.len())]).collect()
+            };
             let secret = format!("{}k3y{}", text(4), text(4));
-            let values = [format!("{}{secret}", text(3)), format!("{secret}{}", text(3)), secret.clone(), text(6)];
+            let values = [
+                format!("{}{secret}", text(3)),
+                format!("{secret}{}", text(3)),
+                secret.clone(),
+                text(6),
+            ];
             let [a, b, c, d] = &values;
             let document = json!({"a": a, "b": [b, c, {"c": c}], d: [d, 7, c]});
             let document = match next(3) {
                 0 => serde_json::to_string_pretty(&document).unwrap(),
-                1 => document.to_string().replace('é', "\\u00e9").replace('\u{1f600}', "\\ud83d\\ude00"),
+                1 => document
+                    .to_string()
+                    .replace('é', "\\u00e9")
+                    .replace('\u{1f600}', "\\ud83d\\ude00"),
                 _ => document.to_string(),
             };
             if secret.trim_end().len() < crate::mask::SHORTEST_BYTES {
                 continue;
             }
             let shown = shown(&[&secret], &document);
-            let read: Value = serde_json::from_str(&shown).unwrap_or_else(|error| panic!("{secret:?} in {document}: {shown}: {error}"));
-            assert_eq!(read["b"].as_array().map(Vec::len), Some(3), "{secret:?} in {document}: {shown}");
-            assert!(!read.to_string().contains(&secret) && !read["a"].as_str().unwrap().contains(&secret), "{secret:?}: {shown}");
+            let read: Value = serde_json::from_str(&shown)
+                .unwrap_or_else(|error| panic!("{secret:?} in {document}: {shown}: {error}"));
+            assert_eq!(
+                read["b"].as_array().map(Vec::len),
+                Some(3),
+                "{secret:?} in {document}: {shown}"
+            );
+            assert!(
+                !read.to_string().contains(&secret)
+                    && !read["a"].as_str().unwrap().contains(&secret),
+                "{secret:?}: {shown}"
+            );
         }
     }
 }

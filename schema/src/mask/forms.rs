@@ -1,8 +1,11 @@
-//! The forms in which programs print a value that no decoding of escapes (`decoded`) leads back to it: with its quotes doubled, and
-//! encoded as base64 or digits. Called by `mask` once for each set of secrets.
+//! The forms in which programs print a value that no decoding of escapes (`decoded`) leads back to
+//! it: with its quotes doubled, and encoded as base64 or digits. Called by `mask` once for each set
+//! of secrets.
 
 use base64::Engine;
-use base64::engine::general_purpose::{GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{
+    GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD,
+};
 
 mod rare;
 
@@ -18,8 +21,9 @@ pub(super) fn parts(value: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// As it stands, and as it is written where no escape tells: quotes are doubled or taken out of quotes, a blank is `+`. And as JSON,
-/// for JSON that was escaped as a whole, and because decoding drops backslashes at the end.
+/// As it stands, and as it is written where no escape tells: quotes are doubled or taken out of
+/// quotes, a blank is `+`. And as JSON, for JSON that was escaped as a whole, and because decoding
+/// drops backslashes at the end.
 pub(super) fn written(plain: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![plain.to_owned()];
     let pairs: [&[(&[u8], &[u8])]; 5] = [
@@ -40,19 +44,28 @@ pub(super) fn written(plain: &[u8]) -> Vec<Vec<u8>> {
             forms.push(self::json(&json).into_bytes());
         }
         forms.push(json.into_bytes());
-        // What escapes of bytes make of it where they are of characters: of all that fit (Python's ascii() writes `\xe4`, and `\u20ac`
-        // beside it), and of those that are not to be seen (its repr()).
-        forms.extend([with_bytes(text, |_| true), with_bytes(text, |byte| matches!(byte, 0x80..=0xa0 | 0xad))]);
+        // What escapes of bytes make of it where they are of characters: of all that fit (Python's
+        // ascii() writes `\xe4`, and `\u20ac` beside it), and of those that are not to be
+        // seen (its repr()).
+        forms.extend([
+            with_bytes(text, |_| true),
+            with_bytes(text, |byte| matches!(byte, 0x80..=0xa0 | 0xad)),
+        ]);
     }
     // A form of an address writes a blank so, also one in JSON.
-    let with_plus: Vec<_> = forms.iter().filter(|form| form.contains(&b' ')).map(|form| replaced(form, &[(b" ", b"+")])).collect();
+    let with_plus: Vec<_> = forms
+        .iter()
+        .filter(|form| form.contains(&b' '))
+        .map(|form| replaced(form, &[(b" ", b"+")]))
+        .collect();
     forms.extend(with_plus);
     forms.sort_unstable();
     forms.dedup();
     forms
 }
 
-/// As base64, alone or within a longer text, and as hexadecimal digits: what programs break into lines.
+/// As base64, alone or within a longer text, and as hexadecimal digits: what programs break into
+/// lines.
 pub(super) fn encoded(plain: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = base64(plain);
     for upper in [false, true] {
@@ -63,13 +76,18 @@ pub(super) fn encoded(plain: &[u8]) -> Vec<Vec<u8>> {
 
 /// Each byte as two hexadecimal digits.
 fn digits(bytes: &[u8], upper: bool) -> Vec<Vec<u8>> {
-    bytes.iter().map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }.into_bytes()).collect()
+    bytes
+        .iter()
+        .map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }.into_bytes())
+        .collect()
 }
 
 /// As base64, alone and within a longer text.
 fn base64(plain: &[u8]) -> Vec<Vec<u8>> {
-    let mut forms: Vec<Vec<u8>> =
-        [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD].iter().map(|engine| engine.encode(plain).into_bytes()).collect();
+    let mut forms: Vec<Vec<u8>> = [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD]
+        .iter()
+        .map(|engine| engine.encode(plain).into_bytes())
+        .collect();
     for before in 0..3 {
         forms.push(within_base64(&STANDARD_NO_PAD, plain, before));
         forms.push(within_base64(&URL_SAFE_NO_PAD, plain, before));
@@ -77,8 +95,8 @@ fn base64(plain: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// What of the value's base64 does not depend on what stands around it, when `before` bytes more than a multiple of three
-/// stand before it: `Basic` authorization has `user:` there.
+/// What of the value's base64 does not depend on what stands around it, when `before` bytes more
+/// than a multiple of three stand before it: `Basic` authorization has `user:` there.
 fn within_base64(engine: &GeneralPurpose, value: &[u8], before: usize) -> Vec<u8> {
     let padded = [&[0; 2][..before], value].concat();
     let text = engine.encode(&padded);
@@ -92,7 +110,8 @@ fn replaced(bytes: &[u8], pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len());
     let mut left = bytes;
     while let Some((first, rest)) = left.split_first() {
-        let found = pairs.iter().find_map(|(from, to)| left.strip_prefix(*from).map(|rest| (rest, *to)));
+        let found =
+            pairs.iter().find_map(|(from, to)| left.strip_prefix(*from).map(|rest| (rest, *to)));
         left = match found {
             Some((rest, to)) => {
                 text.extend_from_slice(to);
@@ -134,7 +153,13 @@ fn ascii(json: &str, upper: bool) -> String {
         } else {
             let mut units = [0; 2];
             let units = character.encode_utf16(&mut units).iter();
-            units.for_each(|unit| text.push_str(&if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") }));
+            units.for_each(|unit| {
+                text.push_str(&if upper {
+                    format!("\\u{unit:04X}")
+                } else {
+                    format!("\\u{unit:04x}")
+                })
+            });
         }
     }
     text

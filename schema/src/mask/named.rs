@@ -1,13 +1,26 @@
-//! What a value names as secret within itself: the `private_key` of a service account, a password in the lines of a `.env` file. Programs
-//! print such a field alone, and neither the value nor one of its lines is found there. Called by `mask` once for each value.
+//! What a value names as secret within itself: the `private_key` of a service account, a password
+//! in the lines of a `.env` file. Programs print such a field alone, and neither the value nor one
+//! of its lines is found there. Called by `mask` once for each value.
 
 use serde_json::Value;
 
-/// Shortest field that is masked: the name is no more than a sign, and a short one may be an ordinary word.
+/// Shortest field that is masked: the name is no more than a sign, and a short one may be an
+/// ordinary word.
 const SHORTEST_FIELD_BYTES: usize = 8;
 
-/// How the names of fields that are secret end, in small letters: `AWS_SECRET_ACCESS_KEY`, `privateKey`, not `private_key_id`.
-const SECRET_NAMES: [&str; 9] = ["key", "secret", "token", "password", "passwd", "pwd", "passphrase", "credential", "credentials"];
+/// How the names of fields that are secret end, in small letters: `AWS_SECRET_ACCESS_KEY`,
+/// `privateKey`, not `private_key_id`.
+const SECRET_NAMES: [&str; 9] = [
+    "key",
+    "secret",
+    "token",
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "credential",
+    "credentials",
+];
 
 /// The secret fields of a document in JSON, or of lines of `name: value` and `name=value`.
 pub(super) fn fields(value: &[u8]) -> Vec<Vec<u8>> {
@@ -25,7 +38,9 @@ fn collect(value: Value, is_secret: bool, found: &mut Vec<String>) {
     match value {
         Value::String(text) if is_secret => found.push(text),
         Value::Array(items) => items.into_iter().for_each(|item| collect(item, is_secret, found)),
-        Value::Object(fields) => fields.into_iter().for_each(|(name, value)| collect(value, is_secret_name(&name), found)),
+        Value::Object(fields) => fields
+            .into_iter()
+            .for_each(|(name, value)| collect(value, is_secret_name(&name), found)),
         _ => {}
     }
 }

@@ -1,8 +1,9 @@
-//! Finds many texts at once in another that comes piece by piece, and where one of them may begin that is cut off by the end. Called
-//! by `mask`.
+//! Finds many texts at once in another that comes piece by piece, and where one of them may begin
+//! that is cut off by the end. Called by `mask`.
 //!
-//! What always holds: preparing takes time in proportion to the patterns; looking through a text in proportion to it, and to the
-//! patterns at most some times for each piece; however often either repeats itself.
+//! What always holds: preparing takes time in proportion to the patterns; looking through a text in
+//! proportion to it, and to the patterns at most some times for each piece; however often either
+//! repeats itself.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -11,14 +12,16 @@ use aho_corasick::automaton::Automaton;
 use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{Anchored, Input, MatchKind};
 
-/// By so many first bytes a pattern is looked for, many bytes of the text at a time. More would be compared in vain at every place
-/// of a text that goes on as a pattern does.
+/// By so many first bytes a pattern is looked for, many bytes of the text at a time. More would be
+/// compared in vain at every place of a text that goes on as a pattern does.
 const HEAD_BYTES: usize = 8;
 
-/// A prefix of this many bytes tells most texts apart: where it is the same, comparing the rest counts as work.
+/// A prefix of this many bytes tells most texts apart: where it is the same, comparing the rest
+/// counts as work.
 const NEAR_BYTES: usize = 8;
 
-/// Times the longest pattern: so much may be compared in vain before all beginnings, or all patterns, are found in one go.
+/// Times the longest pattern: so much may be compared in vain before all beginnings, or all
+/// patterns, are found in one go.
 const PATIENCE: usize = 4;
 
 /// Texts to find.
@@ -26,9 +29,11 @@ pub(super) struct Patterns {
     patterns: Vec<Vec<u8>>,
     /// Finds where one may begin.
     heads: NFA,
-    /// Finds them from there on. No DFA: to make one of a pattern takes the square of its length where it repeats itself.
+    /// Finds them from there on. No DFA: to make one of a pattern takes the square of its length
+    /// where it repeats itself.
     finder: NFA,
-    /// Finds where they end that are read backwards, for texts in which one begins as another, everywhere.
+    /// Finds where they end that are read backwards, for texts in which one begins as another,
+    /// everywhere.
     backwards: OnceLock<NFA>,
     /// The patterns by their first byte: a key of many lines has a thousand.
     by_first: Vec<Vec<usize>>,
@@ -47,25 +52,36 @@ impl Patterns {
     pub(super) fn of(mut patterns: Vec<Vec<u8>>) -> Self {
         patterns.sort();
         patterns.dedup();
-        let finder = NFA::builder().match_kind(MatchKind::LeftmostLongest).prefilter(false).build(&patterns);
-        let mut heads: Vec<&[u8]> = patterns.iter().map(|pattern| &pattern[..pattern.len().min(HEAD_BYTES)]).collect();
+        let finder =
+            NFA::builder().match_kind(MatchKind::LeftmostLongest).prefilter(false).build(&patterns);
+        let mut heads: Vec<&[u8]> =
+            patterns.iter().map(|pattern| &pattern[..pattern.len().min(HEAD_BYTES)]).collect();
         heads.dedup();
         let heads = NFA::builder().match_kind(MatchKind::LeftmostFirst).build(heads);
         let mut by_first = vec![Vec::new(); 256];
-        patterns.iter().enumerate().for_each(|(which, pattern)| by_first[usize::from(pattern[0])].push(which));
+        patterns
+            .iter()
+            .enumerate()
+            .for_each(|(which, pattern)| by_first[usize::from(pattern[0])].push(which));
         let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
-        // The only failure is more pattern text than fits into 31 bits, which no environment can hold.
-        let (heads, finder) = (heads.expect("an environment is smaller than 2 GiB"), finder.expect("an environment is smaller than 2 GiB"));
+        // The only failure is more pattern text than fits into 31 bits, which no environment can
+        // hold.
+        let (heads, finder) = (
+            heads.expect("an environment is smaller than 2 GiB"),
+            finder.expect("an environment is smaller than 2 GiB"),
+        );
         Self { patterns, heads, finder, backwards: OnceLock::new(), by_first, longest }
     }
 
-    /// The first one in `bytes` from `from` on, and of those that begin there the longest. And up to where was looked for a longer.
+    /// The first one in `bytes` from `from` on, and of those that begin there the longest. And up
+    /// to where was looked for a longer.
     fn next(&self, bytes: &[u8], from: usize) -> Option<(Range<usize>, usize)> {
         let nothing = self.finder.start_state(Anchored::No).ok()?;
         let (mut at, mut state, mut found) = (from, nothing, None);
         loop {
             if state == nothing {
-                // Nothing has been found then: after that the finder knows no way back to its beginning.
+                // Nothing has been found then: after that the finder knows no way back to its
+                // beginning.
                 let head = self.heads.try_find(&Input::new(bytes).range(at..)).ok()??;
                 count(head.end() - at);
                 at = head.start();
@@ -83,11 +99,19 @@ impl Patterns {
         }
     }
 
-    /// For each place the length of the longest one that begins there, or 0: nothing is looked at twice.
+    /// For each place the length of the longest one that begins there, or 0: nothing is looked at
+    /// twice.
     fn all(&self, bytes: &[u8]) -> Vec<usize> {
         let backwards = self.backwards.get_or_init(|| {
-            let patterns = self.patterns.iter().map(|pattern| pattern.iter().rev().copied().collect::<Vec<u8>>());
-            NFA::builder().match_kind(MatchKind::Standard).prefilter(false).build(patterns).expect("an environment is smaller than 2 GiB")
+            let patterns = self
+                .patterns
+                .iter()
+                .map(|pattern| pattern.iter().rev().copied().collect::<Vec<u8>>());
+            NFA::builder()
+                .match_kind(MatchKind::Standard)
+                .prefilter(false)
+                .build(patterns)
+                .expect("an environment is smaller than 2 GiB")
         });
         let mut lengths = vec![0; bytes.len()];
         let Ok(mut state) = backwards.start_state(Anchored::No) else { return lengths };
@@ -102,10 +126,13 @@ impl Patterns {
         lengths
     }
 
-    /// All of them in `bytes`, of which `certain` is the part whose end may be the start of another.
+    /// All of them in `bytes`, of which `certain` is the part whose end may be the start of
+    /// another.
     pub(super) fn find(&self, bytes: &[u8], certain: &[u8], last: bool) -> SecretMatch {
         let mut beginnings = Beginnings::of(self, certain, PATIENCE * self.longest);
-        let mut open_from = |from: usize| if last { bytes.len() } else { beginnings.first(from.min(certain.len())) };
+        let mut open_from = |from: usize| {
+            if last { bytes.len() } else { beginnings.first(from.min(certain.len())) }
+        };
         let mut found = SecretMatch { ranges: Vec::new(), open_from: open_from(0) };
         let (mut done, mut patience) = (0, PATIENCE * self.longest);
         let mut all: Option<(usize, Vec<usize>)> = None;
@@ -113,9 +140,12 @@ impl Patterns {
         loop {
             let next = match &all {
                 None => self.next(bytes, done),
-                Some((from, lengths)) => following(lengths, done - from).map(|next| (next.start + from..next.end + from, next.end + from)),
+                Some((from, lengths)) => following(lengths, done - from)
+                    .map(|next| (next.start + from..next.end + from, next.end + from)),
             };
-            let Some((next, seen)) = next.filter(|(next, _)| next.start < found.open_from) else { break };
+            let Some((next, seen)) = next.filter(|(next, _)| next.start < found.open_from) else {
+                break;
+            };
             done = next.end;
             patience = patience.saturating_sub(seen - done);
             if patience == 0 && all.is_none() {
@@ -157,9 +187,12 @@ impl<'a> Beginnings<'a> {
         Self { patterns, text, from, patience, all: None }
     }
 
-    /// The first one at `from` or later; the end when there is none. Later calls ask for later ones.
+    /// The first one at `from` or later; the end when there is none. Later calls ask for later
+    /// ones.
     fn first(&mut self, from: usize) -> usize {
-        (from.max(self.from)..self.text.len()).find(|at| self.is_one(*at)).unwrap_or(self.text.len())
+        (from.max(self.from)..self.text.len())
+            .find(|at| self.is_one(*at))
+            .unwrap_or(self.text.len())
     }
 
     fn is_one(&mut self, at: usize) -> bool {
@@ -185,7 +218,8 @@ impl<'a> Beginnings<'a> {
         false
     }
 
-    /// All of them: for each pattern the ends of the text that it begins with, by its borders (Knuth, Morris and Pratt).
+    /// All of them: for each pattern the ends of the text that it begins with, by its borders
+    /// (Knuth, Morris and Pratt).
     fn find_all(&self) -> Vec<bool> {
         let mut all = vec![false; self.text.len() - self.from];
         let mut borders = Vec::new();
@@ -206,7 +240,8 @@ impl<'a> Beginnings<'a> {
     }
 }
 
-/// Of each length the longest beginning of the pattern, shorter than that, with which what is so long ends.
+/// Of each length the longest beginning of the pattern, shorter than that, with which what is so
+/// long ends.
 fn borders_of(pattern: &[u8], borders: &mut Vec<usize>) {
     borders.clear();
     borders.extend([0, 0]);
@@ -216,7 +251,8 @@ fn borders_of(pattern: &[u8], borders: &mut Vec<usize>) {
     }
 }
 
-/// How much of the pattern's beginning a text ends with that ended with `length` of it, one byte later.
+/// How much of the pattern's beginning a text ends with that ended with `length` of it, one byte
+/// later.
 fn extended(pattern: &[u8], borders: &[usize], mut length: usize, byte: u8) -> usize {
     while length > 0 && (length == pattern.len() || pattern[length] != byte) {
         length = borders[length];
@@ -253,7 +289,8 @@ mod tests {
     #[test]
     fn what_repeats_itself_takes_time_in_proportion() {
         let with_others = |secret: Vec<u8>| {
-            let others = ["Q12345", "R23456", "S34567", "T45678", "U56789"].map(|other| other.as_bytes().to_vec());
+            let others = ["Q12345", "R23456", "S34567", "T45678", "U56789"]
+                .map(|other| other.as_bytes().to_vec());
             [vec![secret], others.to_vec()].concat()
         };
         // The text goes on as the secret does, almost to its end, wherever that begins.
@@ -268,10 +305,17 @@ mod tests {
             work(&[secret], &text)
         };
         // A text several times as long, which nothing cuts off; and one full of secrets.
-        let longer = |size: usize| work(&with_others([vec![b'a'; size], b"b".to_vec()].concat()), &vec![b'a'; 4 * size]);
+        let longer = |size: usize| {
+            work(&with_others([vec![b'a'; size], b"b".to_vec()].concat()), &vec![b'a'; 4 * size])
+        };
         let full = |size: usize| work(&with_others(vec![b'a'; size / 8]), &vec![b'a'; 4 * size]);
         // The beginning of a secret is another one, and everywhere.
-        let nested = |size: usize| work(&[vec![b'a'; 8], [vec![b'a'; size], b"b".to_vec()].concat()], &vec![b'a'; 4 * size]);
+        let nested = |size: usize| {
+            work(
+                &[vec![b'a'; 8], [vec![b'a'; size], b"b".to_vec()].concat()],
+                &vec![b'a'; 4 * size],
+            )
+        };
         for work in [&of as &dyn Fn(usize) -> usize, &periodic, &longer, &full, &nested] {
             let (once, twice) = (work(4_000), work(8_000));
             assert!(once > 0 && twice <= once * 5 / 2, "{once} and {twice} bytes compared");
@@ -289,27 +333,41 @@ mod tests {
             };
             (0..3).map(|_| once()).min().unwrap()
         };
-        let rules = |size: usize| [b"user: a\n".as_slice(), &vec![b'-'; size], b"\npassword: b"].concat();
+        let rules =
+            |size: usize| [b"user: a\n".as_slice(), &vec![b'-'; size], b"\npassword: b"].concat();
         let one = |size: usize| vec![b'A'; size];
         let two = |size: usize| b"ab".repeat(size / 2);
         for of in [&one as &dyn Fn(usize) -> Vec<u8>, &two, &rules] {
             let (once, more) = (least(20_000, of), least(80_000, of));
-            assert!(more <= once * 8 + Duration::from_millis(100), "{once:?}, and {more:?} for four times as much");
+            assert!(
+                more <= once * 8 + Duration::from_millis(100),
+                "{once:?}, and {more:?} for four times as much"
+            );
         }
     }
 
     #[test]
     fn both_ways_find_the_same_patterns() {
-        let patterns = ["aa", "aaaab", "ab", "abba", "bb", "aabb", "abababa"].map(|pattern| pattern.as_bytes().to_vec());
+        let patterns = ["aa", "aaaab", "ab", "abba", "bb", "aabb", "abababa"]
+            .map(|pattern| pattern.as_bytes().to_vec());
         let patterns = Patterns::of(patterns.to_vec());
         for length in 1..=11_u32 {
             for number in 0..1_u32 << length {
-                let text: Vec<u8> = (0..length).map(|bit| b'a' + u8::from(number >> bit & 1 == 1)).collect();
+                let text: Vec<u8> =
+                    (0..length).map(|bit| b'a' + u8::from(number >> bit & 1 == 1)).collect();
                 let lengths = patterns.all(&text);
                 for from in 0..=text.len() {
                     let next = patterns.next(&text, from).map(|(next, _)| next);
-                    let of = |at: usize| patterns.patterns.iter().filter(|p| text[at..].starts_with(p)).map(Vec::len).max();
-                    let expected = (from..text.len()).find_map(|at| of(at).map(|length| at..at + length));
+                    let of = |at: usize| {
+                        patterns
+                            .patterns
+                            .iter()
+                            .filter(|p| text[at..].starts_with(p))
+                            .map(Vec::len)
+                            .max()
+                    };
+                    let expected =
+                        (from..text.len()).find_map(|at| of(at).map(|length| at..at + length));
                     assert_eq!(
                         (&next, &following(&lengths, from)),
                         (&expected, &expected),
@@ -323,22 +381,34 @@ mod tests {
 
     #[test]
     fn both_ways_find_the_same_beginnings() {
-        // All texts of up to nine letters over two, against patterns that overlap themselves and each other.
-        let patterns = ["aaaaaab", "abababa", "bbabbabb", "aabaabaab"].map(|pattern| pattern.as_bytes().to_vec());
+        // All texts of up to nine letters over two, against patterns that overlap themselves and
+        // each other.
+        let patterns = ["aaaaaab", "abababa", "bbabbabb", "aabaabaab"]
+            .map(|pattern| pattern.as_bytes().to_vec());
         let patterns = Patterns::of(patterns.to_vec());
         for length in 0..=9_u32 {
             for number in 0..1_u32 << length {
-                let text: Vec<u8> = (0..length).map(|bit| b'a' + u8::from(number >> bit & 1 == 1)).collect();
-                let naive =
-                    |at: usize| patterns.patterns.iter().any(|pattern| pattern.len() > text.len() - at && pattern.starts_with(&text[at..]));
+                let text: Vec<u8> =
+                    (0..length).map(|bit| b'a' + u8::from(number >> bit & 1 == 1)).collect();
+                let naive = |at: usize| {
+                    patterns.patterns.iter().any(|pattern| {
+                        pattern.len() > text.len() - at && pattern.starts_with(&text[at..])
+                    })
+                };
                 for patience in [0, usize::MAX] {
                     let mut beginnings = Beginnings::of(&patterns, &text, patience);
                     if patience == 0 {
                         beginnings.all = Some(beginnings.find_all());
                     }
                     for from in 0..=text.len() {
-                        let expected = (from..text.len()).find(|at| naive(*at)).unwrap_or(text.len());
-                        assert_eq!(beginnings.first(from), expected, "{} from {from}", String::from_utf8_lossy(&text));
+                        let expected =
+                            (from..text.len()).find(|at| naive(*at)).unwrap_or(text.len());
+                        assert_eq!(
+                            beginnings.first(from),
+                            expected,
+                            "{} from {from}",
+                            String::from_utf8_lossy(&text)
+                        );
                     }
                 }
             }

@@ -10,7 +10,8 @@ mod named;
 mod nested;
 mod unseen;
 
-/// Pushes `text` cut in two at every place, and in single bytes: what is shown must be the same each time.
+/// Pushes `text` cut in two at every place, and in single bytes: what is shown must be the same
+/// each time.
 fn check(values: &[&str], text: &str, expected: &str) {
     check_bytes(&values.iter().map(|value| value.as_bytes()).collect::<Vec<_>>(), text, expected);
 }
@@ -24,7 +25,8 @@ fn check_bytes(values: &[&[u8]], text: &str, expected: &str) {
         assert_eq!(String::from_utf8_lossy(&shown), expected, "cut at {cut}");
     }
     let mut masker = Masker::default();
-    let mut shown: Vec<u8> = text.bytes().flat_map(|byte| masker.push(&secrets, &[byte], false)).collect();
+    let mut shown: Vec<u8> =
+        text.bytes().flat_map(|byte| masker.push(&secrets, &[byte], false)).collect();
     shown.extend(masker.push(&secrets, b"", true));
     assert_eq!(String::from_utf8_lossy(&shown), expected, "byte by byte");
 }
@@ -42,7 +44,11 @@ fn the_longer_of_two_secrets_is_hidden_whole() {
 
 #[test]
 fn encoded_secrets_are_hidden() {
-    check(&["pass/word+1\"x"], "cGFzcy93b3JkKzEieA== pass%2Fword%2B1%22x pass/word+1\\\"x", "*** *** ***");
+    check(
+        &["pass/word+1\"x"],
+        "cGFzcy93b3JkKzEieA== pass%2Fword%2B1%22x pass/word+1\\\"x",
+        "*** *** ***",
+    );
 }
 
 #[test]
@@ -55,9 +61,13 @@ fn base64_hides_a_secret_wherever_it_stands_in_a_longer_text() {
             for engine in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
                 let shown = secrets.hide(&engine.encode(&text));
                 assert!(shown.contains("***"), "{before} before, {after} after: {shown}");
-                // At each side a character or two depend on the neighbours and tell a few bits at most.
+                // At each side a character or two depend on the neighbours and tell a few bits at
+                // most.
                 let around = engine.encode(&text).len() - shown.len() + 3;
-                assert!(around + 5 >= secret.len() * 8 / 6, "{before} before, {after} after: {shown}");
+                assert!(
+                    around + 5 >= secret.len() * 8 / 6,
+                    "{before} before, {after} after: {shown}"
+                );
             }
         }
     }
@@ -67,15 +77,28 @@ fn base64_hides_a_secret_wherever_it_stands_in_a_longer_text() {
 fn base64_in_lines_is_hidden() {
     let secret = "0123456789".repeat(20);
     let text = STANDARD.encode(&secret);
-    let lines = |width: usize| text.as_bytes().chunks(width).map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>();
+    let lines = |width: usize| {
+        text.as_bytes()
+            .chunks(width)
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .collect::<Vec<_>>()
+    };
     check(&[&secret], &lines(76).join("\n"), "***\n***\n***\n***");
     check(&[&secret], &lines(64).join("\r\n"), "***\r\n***\r\n***\r\n***\r\n***");
 }
 
 #[test]
 fn escapes_of_every_common_writer_of_json_and_addresses_are_known() {
-    check(&["a/b <ü&😀>"], "a\\/b <ü&😀>|a/b \\u003cü\\u0026😀\\u003e|a/b <\\u00fc&\\ud83d\\ude00>", "***|***|***");
-    check(&["a/b <&ü"], "a%2Fb%20%3C%26%C3%BC|a%2fb%20%3c%26%c3%bc|a%2Fb+%3C%26%C3%BC|a%2fb+%3c%26%c3%bc", "***|***|***|***");
+    check(
+        &["a/b <ü&😀>"],
+        "a\\/b <ü&😀>|a/b \\u003cü\\u0026😀\\u003e|a/b <\\u00fc&\\ud83d\\ude00>",
+        "***|***|***",
+    );
+    check(
+        &["a/b <&ü"],
+        "a%2Fb%20%3C%26%C3%BC|a%2fb%20%3c%26%c3%bc|a%2Fb+%3C%26%C3%BC|a%2fb+%3c%26%c3%bc",
+        "***|***|***|***",
+    );
     check(&["tab\tquote\"back\\"], "tab\\tquote\\\"back\\\\", "***");
 }
 
@@ -117,13 +140,15 @@ fn a_secret_in_json_in_an_address_of_a_form_is_known() {
 #[test]
 fn blanks_around_the_names_of_secrets_do_not_count() {
     let variables = [("PVN_SECRET_KEYS", " A, B "), ("A", "secret one"), ("B", "secret two")];
-    let (secrets, _) = Secrets::of_environment(&variables.map(|(key, value)| (key.into(), value.into())));
+    let (secrets, _) =
+        Secrets::of_environment(&variables.map(|(key, value)| (key.into(), value.into())));
     assert_eq!(secrets.unwrap().hide("secret one, secret two"), "***, ***");
 }
 
 #[test]
 fn a_short_secret_is_refused_and_named() {
-    let variables = [("PVN_SECRET_KEYS", "A,B,C"), ("A", "short"), ("B", "long enough")].map(|(key, value)| (key.into(), value.into()));
+    let variables = [("PVN_SECRET_KEYS", "A,B,C"), ("A", "short"), ("B", "long enough")]
+        .map(|(key, value)| (key.into(), value.into()));
     let (secrets, short) = Secrets::of_environment(&variables);
     assert_eq!(secrets.unwrap().hide("is long enough, short"), "is ***, short");
     assert_eq!(short, ["A"]);
@@ -138,8 +163,8 @@ fn quoted_for_shells_and_addresses_of_every_common_kind() {
         r"pa'\''ss w$rd/+&=:@!(x)*~;,?",
         r"pa\'ss\ w\$rd/+\&=:@\!\(x\)\*~\;\,\?",
         r"pa'ss w\$rd/+&=:@!(x)*~;,?",
-        // Python's urllib.parse.quote and quote_plus; encodeURIComponent and encodeURI; Go's PathEscape and QueryEscape;
-        // Java's URLEncoder.
+        // Python's urllib.parse.quote and quote_plus; encodeURIComponent and encodeURI; Go's
+        // PathEscape and QueryEscape; Java's URLEncoder.
         "pa%27ss%20w%24rd/%2B%26%3D%3A%40%21%28x%29%2A~%3B%2C%3F",
         "pa%27ss+w%24rd%2F%2B%26%3D%3A%40%21%28x%29%2A~%3B%2C%3F",
         "pa'ss%20w%24rd%2F%2B%26%3D%3A%40!(x)*~%3B%2C%3F",
@@ -159,15 +184,29 @@ fn base64_in_lines_is_hidden_wherever_it_stands_and_however_it_is_broken() {
     let secret = "0123456789-abcdefghij_ABCDEFGHIJ.klmnopqrst";
     let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
     for before in 0..80 {
-        let text = STANDARD.encode(format!("{}{secret}@host/some/more/words/behind/it", "u".repeat(before)));
-        for (width, line_end) in [(76, "\n"), (64, "\r\n"), (60, "\n    "), (76, "\\n"), (20, "\n"), (1, "\n")] {
-            let lines: Vec<_> = text.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let text = STANDARD
+            .encode(format!("{}{secret}@host/some/more/words/behind/it", "u".repeat(before)));
+        for (width, line_end) in
+            [(76, "\n"), (64, "\r\n"), (60, "\n    "), (76, "\\n"), (20, "\n"), (1, "\n")]
+        {
+            let lines: Vec<_> = text
+                .as_bytes()
+                .chunks(width)
+                .map(|line| std::str::from_utf8(line).unwrap())
+                .collect();
             let broken = lines.join(line_end);
             let shown = secrets.hide(&broken);
             // At each side a character or two depend on the neighbours.
             let hidden = text.len() - shown.replace(line_end, "").replace("***", "").len();
-            assert!(hidden + 3 >= secret.len() * 8 / 6, "{before} before, lines of {width}: {shown}");
-            assert_eq!(shown.matches(line_end).count(), broken.matches(line_end).count(), "lines stay lines");
+            assert!(
+                hidden + 3 >= secret.len() * 8 / 6,
+                "{before} before, lines of {width}: {shown}"
+            );
+            assert_eq!(
+                shown.matches(line_end).count(),
+                broken.matches(line_end).count(),
+                "lines stay lines"
+            );
         }
     }
 }
@@ -210,7 +249,11 @@ fn backslashes_are_held_back_no_longer_than_other_bytes() {
     let mut shown = 0;
     for length in [1, 2, 3, 1_000, 1_001] {
         shown += length;
-        assert_eq!(masker.push(&secrets, &vec![b'\\'; length], false).len(), length, "after {shown} of them");
+        assert_eq!(
+            masker.push(&secrets, &vec![b'\\'; length], false).len(),
+            length,
+            "after {shown} of them"
+        );
         assert!(masker.held.is_empty());
     }
     assert_eq!(Masker::default().push(&secrets, b"C:\\", false), b"C:\\", "a prompt");
@@ -218,18 +261,24 @@ fn backslashes_are_held_back_no_longer_than_other_bytes() {
 
 #[test]
 fn an_escaped_line_break_is_one_wherever_a_read_cuts_it() {
-    // The base64 of another one begins with the `n` of the break, and would hide only a part of what begins after it.
+    // The base64 of another one begins with the `n` of the break, and would hide only a part of
+    // what begins after it.
     let secret = "0123456789abcdef";
     let text = STANDARD.encode(secret);
     let other = STANDARD.decode(format!("n{}", &text[..11])).unwrap();
     for before in ["", "x", "\\", "\\\\"] {
-        check_bytes(&[secret.as_bytes(), &other], &format!("{before}\\n{text}|"), &format!("{before}\\n***|"));
+        check_bytes(
+            &[secret.as_bytes(), &other],
+            &format!("{before}\\n{text}|"),
+            &format!("{before}\\n***|"),
+        );
     }
 }
 
 #[test]
 fn forms_that_few_programs_print_are_known_too() {
-    // Others made what is expected here: bash, Python, PHP, .NET, Gson, PowerShell, `base32`, `xxd -p -c1 | paste -sd:`.
+    // Others made what is expected here: bash, Python, PHP, .NET, Gson, PowerShell, `base32`, `xxd
+    // -p -c1 | paste -sd:`.
     let secret = "pä'ss<w&rd/+1=";
     for form in [
         r"p\303\244\'ss<w&rd/+1=",
@@ -253,12 +302,16 @@ fn forms_that_few_programs_print_are_known_too() {
     }
     for order in [u16::to_le_bytes, u16::to_be_bytes] {
         let bytes: Vec<u8> = secret.encode_utf16().flat_map(order).collect();
-        assert_eq!(Masker::default().push(&secrets, &[b"a".as_slice(), &bytes, b"z"].concat(), true), b"a***z");
+        assert_eq!(
+            Masker::default().push(&secrets, &[b"a".as_slice(), &bytes, b"z"].concat(), true),
+            b"a***z"
+        );
         assert_eq!(secrets.hide(&STANDARD.encode(&bytes)), "***", "as PowerShell takes a command");
     }
     check(&["hunter22"], "NB2W45DFOIZDE=== nb2w45dfoizde", "*** ***");
     check(&["hunter22-and"], "NB2W45DFOIZDELLBNZSA====", "***");
-    // In the middle of a longer text: python3 -c "import base64; print(base64.b32encode(b'x:hunter22:y').decode())"
+    // In the middle of a longer text: python3 -c "import base64;
+    // print(base64.b32encode(b'x:hunter22:y').decode())"
     assert!(Secrets::of(&[b"hunter22"]).unwrap().hide("PA5GQ5LOORSXEMRSHJ4Q====").contains("***"));
 }
 
@@ -267,7 +320,9 @@ fn the_longest_secret_is_prepared_at_once_whatever_it_is_made_of() {
     // As long as a variable may be. Minutes, if it grew with the square of the length.
     let lines = |line: &str| line.repeat(100_000 / line.len());
     let rule = format!("user: a\n{}\npassword: hunter2hunter2", "-".repeat(2_000));
-    for secret in [lines("A"), lines("ab"), lines("\\u0041"), lines("%41&"), lines("abcdefgh\n"), rule] {
+    for secret in
+        [lines("A"), lines("ab"), lines("\\u0041"), lines("%41&"), lines("abcdefgh\n"), rule]
+    {
         let began = std::time::Instant::now();
         let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
         assert_eq!(secrets.hide(&format!("<{}>", STANDARD.encode(&secret))), "<***>");

@@ -1,11 +1,12 @@
-//! A text without its line breaks, and where what is left stood: encoders break what they write into lines of 64, 76 or whatever
-//! many characters, indented or not, and within a JSON string the break is an escape. Called by `mask`.
+//! A text without its line breaks, and where what is left stood: encoders break what they write
+//! into lines of 64, 76 or whatever many characters, indented or not, and within a JSON string the
+//! break is an escape. Called by `mask`.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Longest break that is passed over, bytes: a line break and deep indentation. A longer one is none, so that what is held back
-/// has a limit.
+/// Longest break that is passed over, bytes: a line break and deep indentation. A longer one is
+/// none, so that what is held back has a limit.
 const BREAK_LIMIT_BYTES: usize = 128;
 
 /// The text without its breaks.
@@ -21,10 +22,18 @@ pub(super) struct Unbroken<'a> {
 impl<'a> Unbroken<'a> {
     /// Of these bytes; `escaped`: a break may be written as an escape; `last`: nothing follows.
     pub(super) fn of(bytes: &'a [u8], escaped: bool, last: bool) -> Self {
-        let mut unbroken = Self { text: Cow::Borrowed(bytes), runs: vec![(0, 0)], original_len: bytes.len(), uncertain: 0 };
+        let mut unbroken = Self {
+            text: Cow::Borrowed(bytes),
+            runs: vec![(0, 0)],
+            original_len: bytes.len(),
+            uncertain: 0,
+        };
         let mut text: Option<Vec<u8>> = None;
         let (mut run, mut at, mut undecided) = (0, 0, 0);
-        while let Some(found) = bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r') || (escaped && *byte == b'\\')) {
+        while let Some(found) = bytes[at..]
+            .iter()
+            .position(|byte| matches!(byte, b'\n' | b'\r') || (escaped && *byte == b'\\'))
+        {
             at += found;
             let end = break_end(bytes, at, escaped);
             if end == at {
@@ -41,7 +50,8 @@ impl<'a> Unbroken<'a> {
             unbroken.runs.push((text.len(), next));
             (run, at) = (next, end);
         }
-        unbroken.uncertain = undecided.max(usize::from(escaped && run < bytes.len() && bytes.last() == Some(&b'\\')));
+        unbroken.uncertain = undecided
+            .max(usize::from(escaped && run < bytes.len() && bytes.last() == Some(&b'\\')));
         if let Some(mut text) = text {
             text.extend_from_slice(&bytes[run..]);
             unbroken.text = Cow::Owned(text);
@@ -75,7 +85,8 @@ impl<'a> Unbroken<'a> {
         let mut at = range.start;
         while at < range.end {
             let (here, there) = self.runs[which];
-            let end = self.runs.get(which + 1).map_or(range.end, |(next, _)| (*next).min(range.end));
+            let end =
+                self.runs.get(which + 1).map_or(range.end, |(next, _)| (*next).min(range.end));
             if end > at {
                 pieces.push(there + (at - here)..there + (end - here));
             }
@@ -98,11 +109,13 @@ fn break_end(bytes: &[u8], at: usize, escaped: bool) -> usize {
     }
 }
 
-/// Whether the last blank of this break belongs between two pairs of digits, as `od -tx1` writes its lines; unknown while what
-/// follows is not there.
+/// Whether the last blank of this break belongs between two pairs of digits, as `od -tx1` writes
+/// its lines; unknown while what follows is not there.
 fn between_digits(bytes: &[u8], at: usize, end: usize, last: bool) -> Option<bool> {
     let is_pair = |pair: &[u8]| pair.iter().all(u8::is_ascii_hexdigit);
-    let pair_before = at >= 2 && is_pair(&bytes[at - 2..at]) && (at == 2 || !bytes[at - 3].is_ascii_alphanumeric());
+    let pair_before = at >= 2
+        && is_pair(&bytes[at - 2..at])
+        && (at == 2 || !bytes[at - 3].is_ascii_alphanumeric());
     if bytes[end - 1] != b' ' || !pair_before {
         return Some(false);
     }

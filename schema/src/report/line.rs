@@ -1,13 +1,14 @@
-//! The marked line: a whole report as one line on the wrapper's standard error, for whoever reads the log of a container
-//! that reached no scheduler. Written by the wrapper, read by the scheduler.
+//! The marked line: a whole report as one line on the wrapper's standard error, for whoever reads
+//! the log of a container that reached no scheduler. Written by the wrapper, read by the scheduler.
 //!
 //! ```text
 //! pvn-wrapper-report: JOB MAC JSON
 //! ```
 //!
-//! JOB is the job's id and MAC the HMAC-SHA256 of `JOB JSON`, as they stand there, keyed with the job's token, in lower-case
-//! hexadecimal digits. A log is written by the command too, which may print the log of another job: so a line counts only
-//! where a line starts, for its own job, and from somebody who has the token, which a command has not.
+//! JOB is the job's id and MAC the HMAC-SHA256 of `JOB JSON`, as they stand there, keyed with the
+//! job's token, in lower-case hexadecimal digits. A log is written by the command too, which may
+//! print the log of another job: so a line counts only where a line starts, for its own job, and
+//! from somebody who has the token, which a command has not.
 
 use std::fmt::Write;
 
@@ -17,15 +18,17 @@ use sha2::Sha256;
 use super::Report;
 use crate::wire::REPORT_MARK;
 
-/// Longest JSON in a line, bytes: a structured document of 8 MiB, as it is written anew, and what else a report says. What is
-/// longer goes out in its short form. Whoever reads a log looks at so much of its end, and a kilobyte.
+/// Longest JSON in a line, bytes: a structured document of 8 MiB, as it is written anew, and what
+/// else a report says. What is longer goes out in its short form. Whoever reads a log looks at so
+/// much of its end, and a kilobyte.
 pub const LINE_LIMIT_BYTES: usize = 16 << 20;
 
 /// The line, with its newline. `job` is the job's id, without blanks; `token` what speaks for it.
 pub fn write(job: &str, token: &str, report: &Report) -> String {
     let json = String::from_utf8(report.shortened(LINE_LIMIT_BYTES)).expect("JSON is UTF-8");
     let digits = hexadecimal(mac(job, token, json.as_bytes()));
-    let mut line = String::with_capacity(REPORT_MARK.len() + job.len() + digits.len() + json.len() + 3);
+    let mut line =
+        String::with_capacity(REPORT_MARK.len() + job.len() + digits.len() + json.len() + 3);
     line.push_str(REPORT_MARK);
     line.push_str(job);
     line.push(' ');
@@ -36,8 +39,8 @@ pub fn write(job: &str, token: &str, report: &Report) -> String {
     line
 }
 
-/// The report in the last line of `log` that starts with the mark and was written for this job by somebody with this token.
-/// A carriage return at its end, which a terminal adds, does not matter.
+/// The report in the last line of `log` that starts with the mark and was written for this job by
+/// somebody with this token. A carriage return at its end, which a terminal adds, does not matter.
 pub fn read(log: &str, job: &str, token: &str) -> Option<Report> {
     log.lines().rev().find_map(|line| {
         let (found, rest) = line.strip_prefix(REPORT_MARK)?.split_once(' ')?;
@@ -57,7 +60,8 @@ pub fn is_marked(line: &str) -> bool {
 
 /// The signature of a report in JSON.
 pub(super) fn mac(job: &str, token: &str, json: &[u8]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(token.as_bytes()).expect("HMAC takes a key of any length");
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(token.as_bytes()).expect("HMAC takes a key of any length");
     mac.update(job.as_bytes());
     mac.update(b" ");
     mac.update(json);
@@ -67,7 +71,10 @@ pub(super) fn mac(job: &str, token: &str, json: &[u8]) -> Hmac<Sha256> {
 /// A signature in digits.
 pub(super) fn hexadecimal(mac: Hmac<Sha256>) -> String {
     let mut digits = String::new();
-    mac.finalize().into_bytes().iter().for_each(|byte| write!(digits, "{byte:02x}").expect("a string takes everything"));
+    mac.finalize()
+        .into_bytes()
+        .iter()
+        .for_each(|byte| write!(digits, "{byte:02x}").expect("a string takes everything"));
     digits
 }
 
@@ -105,8 +112,12 @@ mod tests {
         let line = write("job-1", "token", &Report::default());
         let (head, json) = line.split_once(" {").unwrap();
         let json = format!("{{{}", json.trim_end());
-        let expected = Hmac::<Sha256>::new_from_slice(b"token").unwrap().chain_update(format!("job-1 {json}")).finalize();
-        let digits: String = expected.into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = Hmac::<Sha256>::new_from_slice(b"token")
+            .unwrap()
+            .chain_update(format!("job-1 {json}"))
+            .finalize();
+        let digits: String =
+            expected.into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(head, format!("pvn-wrapper-report: job-1 {digits}"));
         assert!(line.ends_with('\n') && line.lines().count() == 1);
     }
@@ -118,17 +129,28 @@ mod tests {
         let by_another_token = write("job-1", "u", &report(4, ""));
         let cut = &first[..first.len() - 2];
         let upper = first.to_ascii_uppercase();
-        let log = format!("before\n{first}{second}after\n{of_another_job}{by_another_token}> {first}{upper}{cut}\n{REPORT_MARK}\n");
+        let log = format!(
+            "before\n{first}{second}after\n{of_another_job}{by_another_token}> \
+             {first}{upper}{cut}\n{REPORT_MARK}\n"
+        );
         assert_eq!(read(&log, "job-1", "t").unwrap().exit_code, Some(2));
         assert_eq!(read(&log, "job-2", "t").unwrap().exit_code, Some(3));
-        assert_eq!(read(&format!("x\r\n{}\r\n", first.trim_end()), "job-1", "t").unwrap().exit_code, Some(1));
+        assert_eq!(
+            read(&format!("x\r\n{}\r\n", first.trim_end()), "job-1", "t").unwrap().exit_code,
+            Some(1)
+        );
     }
 
     #[test]
     fn what_a_job_prints_of_another_ones_log_is_not_its_own_report() {
         let foreign = write("job-2", "their token", &report(0, ""));
         let as_if_mine = foreign.replacen("job-2", "job-1", 1);
-        for log in [foreign.clone(), as_if_mine, format!("kubectl logs: {foreign}"), "pvn-wrapper-report: {\"exitCode\": 0}\n".into()] {
+        for log in [
+            foreign.clone(),
+            as_if_mine,
+            format!("kubectl logs: {foreign}"),
+            "pvn-wrapper-report: {\"exitCode\": 0}\n".into(),
+        ] {
             assert_eq!(read(&log, "job-1", "my token"), None, "{log}");
         }
     }

@@ -1,8 +1,10 @@
-//! The termination message: the short form of a report where the kubelet reads it. Written by the wrapper, read by the scheduler.
+//! The termination message: the short form of a report where the kubelet reads it. Written by the
+//! wrapper, read by the scheduler.
 //!
-//! Whoever runs in the container may write there, a wrapper within the command, say. So a wrapper that has a job's token signs what it
-//! writes: the last field of the JSON object is `mac`, the HMAC-SHA256 of `JOB JSON` under the token as in [`super::line`], where JSON
-//! is the object without that field.
+//! Whoever runs in the container may write there, a wrapper within the command, say. So a wrapper
+//! that has a job's token signs what it writes: the last field of the JSON object is `mac`, the
+//! HMAC-SHA256 of `JOB JSON` under the token as in [`super::line`], where JSON is the object
+//! without that field.
 
 use super::Report;
 use super::line::{hexadecimal, mac, verify};
@@ -12,7 +14,8 @@ const BEFORE: &str = ",\"mac\":\"";
 const AFTER: &str = "\"}";
 const DIGITS: usize = 64;
 
-/// A message of at most `limit` bytes, signed with the token that speaks for the job, if there is one.
+/// A message of at most `limit` bytes, signed with the token that speaks for the job, if there is
+/// one.
 pub fn write(report: &Report, signer: Option<(&str, &str)>, limit: usize) -> Vec<u8> {
     let Some((job, token)) = signer else { return report.shortened(limit) };
     let mut text = report.shortened(limit.saturating_sub(BEFORE.len() + DIGITS + AFTER.len() - 1));
@@ -41,7 +44,8 @@ mod tests {
 
     #[test]
     fn a_signed_message_is_read_by_whoever_has_the_token_and_is_json_for_all() {
-        let report = Report { exit_code: Some(3), bad_output: Some("\"}".to_owned()), ..Report::default() };
+        let report =
+            Report { exit_code: Some(3), bad_output: Some("\"}".to_owned()), ..Report::default() };
         let text = String::from_utf8(write(&report, Some(("job-1", "t")), 4096)).unwrap();
         assert_eq!(read_signed(&format!(" {text}\n"), "job-1", "t"), Some(report.clone()));
         assert_eq!(read(&text), Some(report.clone()));
@@ -50,7 +54,11 @@ mod tests {
         }
         let bare = String::from_utf8(write(&report, None, 4096)).unwrap();
         assert_eq!((read(&bare), read_signed(&bare, "job-1", "t")), (Some(report), None));
-        for changed in [text.replace(":3", ":0"), text.replace("\"mac\":\"", "\"mac\":\"0"), text[..text.len() - 1].to_owned()] {
+        for changed in [
+            text.replace(":3", ":0"),
+            text.replace("\"mac\":\"", "\"mac\":\"0"),
+            text[..text.len() - 1].to_owned(),
+        ] {
             assert_eq!(read_signed(&changed, "job-1", "t"), None, "{changed}");
         }
     }

@@ -1,4 +1,5 @@
-//! The short form of a report, for places that take little: the kubelet's termination message. Called by the wrapper.
+//! The short form of a report, for places that take little: the kubelet's termination message.
+//! Called by the wrapper.
 
 use super::{LeakedProcess, Report};
 
@@ -6,9 +7,10 @@ use super::{LeakedProcess, Report};
 const TEXT_LIMITS_BYTES: [usize; 3] = [1024, 256, 64];
 
 impl Report {
-    /// The report as JSON of at most `limit` bytes, always whole: what can be had elsewhere goes first (streams, the
-    /// structured document, processes left), then long texts become shorter, then files and texts go. How it ended, sizes
-    /// and content addresses stay to the last; 1024 bytes always suffice for them.
+    /// The report as JSON of at most `limit` bytes, always whole: what can be had elsewhere goes
+    /// first (streams, the structured document, processes left), then long texts become
+    /// shorter, then files and texts go. How it ended, sizes and content addresses stay to the
+    /// last; 1024 bytes always suffice for them.
     pub fn shortened(&self, limit: usize) -> Vec<u8> {
         let mut short = self.clone();
         let steps: [&dyn Fn(&mut Self); 5] = [
@@ -37,7 +39,12 @@ impl Report {
             }
             short.files.pop();
         }
-        for text in [&mut short.hostname, &mut short.start_timestamp_ns, &mut short.duration_ns, &mut short.version] {
+        for text in [
+            &mut short.hostname,
+            &mut short.start_timestamp_ns,
+            &mut short.duration_ns,
+            &mut short.version,
+        ] {
             cut(text, 32);
         }
         for signal in short.signal.iter_mut().chain(&mut short.stopped_by) {
@@ -149,8 +156,15 @@ mod tests {
 
     #[test]
     fn what_fits_is_left_as_it_is() {
-        let report = Report { exit_code: Some(2), stdout_inline: Some("aGVsbG8=".into()), ..Report::default() };
-        assert_eq!(serde_json::from_slice::<Report>(&report.shortened(TERMINATION_LIMIT_BYTES)).unwrap(), report);
+        let report = Report {
+            exit_code: Some(2),
+            stdout_inline: Some("aGVsbG8=".into()),
+            ..Report::default()
+        };
+        assert_eq!(
+            serde_json::from_slice::<Report>(&report.shortened(TERMINATION_LIMIT_BYTES)).unwrap(),
+            report
+        );
     }
 
     #[test]
@@ -161,7 +175,8 @@ mod tests {
             files: vec![OutputFile { name: "plan".into(), content_blob_id: None, error: None }],
             ..Report::default()
         };
-        let short: Report = serde_json::from_slice(&report.shortened(TERMINATION_LIMIT_BYTES)).unwrap();
+        let short: Report =
+            serde_json::from_slice(&report.shortened(TERMINATION_LIMIT_BYTES)).unwrap();
         assert_eq!(short, Report { stdout_inline: None, ..report });
     }
 }

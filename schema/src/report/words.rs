@@ -1,5 +1,6 @@
-//! The texts of a report that its command or the surroundings worded, and so may hold a secret. Masked by the wrapper before the
-//! report leaves it, and by the scheduler before it keeps one: not every report comes from a wrapper of ours.
+//! The texts of a report that its command or the surroundings worded, and so may hold a secret.
+//! Masked by the wrapper before the report leaves it, and by the scheduler before it keeps one: not
+//! every report comes from a wrapper of ours.
 
 use serde_json::Value;
 
@@ -7,17 +8,25 @@ use super::{LeakedProcess, OutputError, Report};
 use crate::mask::{self, Secrets};
 
 impl Report {
-    /// Hides secrets in what the report says in words. The streams are free of them already, or told of elsewhere, but a document
-    /// made from them may spell a secret out that stood escaped there.
+    /// Hides secrets in what the report says in words. The streams are free of them already, or
+    /// told of elsewhere, but a document made from them may spell a secret out that stood
+    /// escaped there.
     pub fn hide(&mut self, secrets: &Secrets) {
         self.each_word(&mut |text| *text = secrets.hide(text));
     }
 
     /// Whether it says anything in words.
     pub fn has_words(&self) -> bool {
-        let in_structured = self.structured.as_ref().is_some_and(|found| found.value.is_some() || !found.errors.is_empty());
+        let in_structured = self
+            .structured
+            .as_ref()
+            .is_some_and(|found| found.value.is_some() || !found.errors.is_empty());
         let in_files = self.files.iter().any(|file| file.error.is_some());
-        self.exec_error.is_some() || self.bad_output.is_some() || in_files || in_structured || !self.leaked.is_empty()
+        self.exec_error.is_some()
+            || self.bad_output.is_some()
+            || in_files
+            || in_structured
+            || !self.leaked.is_empty()
     }
 
     /// Says what `masked` says wherever that may be what masking made of this report's words.
@@ -39,7 +48,9 @@ impl Report {
         let errors = self.structured.iter_mut().flat_map(|structured| &mut structured.errors);
         let errors = errors.flat_map(|OutputError { pointer, message }| [pointer, message]);
         texts.chain(arguments).chain(errors).for_each(&mut *change);
-        if let Some(value) = self.structured.as_mut().and_then(|structured| structured.value.as_mut()) {
+        if let Some(value) =
+            self.structured.as_mut().and_then(|structured| structured.value.as_mut())
+        {
             each_text(value, change);
         }
     }

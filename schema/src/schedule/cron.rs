@@ -1,6 +1,7 @@
-//! A cron schedule in a time zone. What the fields mean is `fields`' business, walking over the calendar the `cron` crate's,
-//! and what becomes of a time that a change of the clock skips or repeats is decided here: the crate walks over times as a
-//! clock on the wall shows them, and each of them is then looked up in the zone.
+//! A cron schedule in a time zone. What the fields mean is `fields`' business, walking over the
+//! calendar the `cron` crate's, and what becomes of a time that a change of the clock skips or
+//! repeats is decided here: the crate walks over times as a clock on the wall shows them, and each
+//! of them is then looked up in the zone.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,14 +13,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::fields;
 use crate::time::Timestamp;
 
-/// A cron schedule in a time zone: the classic five fields with the meaning of crontab(5), or six with the second first
-/// (`0 */15 * * * *`), or a seventh for the year. A time that a change of the clock skips is the first instant after the
-/// change; one that comes twice counts the first time only.
+/// A cron schedule in a time zone: the classic five fields with the meaning of crontab(5), or six
+/// with the second first (`0 */15 * * * *`), or a seventh for the year. A time that a change of the
+/// clock skips is the first instant after the change; one that comes twice counts the first time
+/// only.
 #[derive(Clone)]
 pub struct Schedule {
     text: Box<str>,
     zone: Tz,
-    /// The schedule's times are those of all of these together. They walk over times of the zone's wall clock, taken for UTC.
+    /// The schedule's times are those of all of these together. They walk over times of the zone's
+    /// wall clock, taken for UTC.
     walks: Box<[cron::Schedule]>,
 }
 
@@ -28,7 +31,8 @@ pub struct Schedule {
 pub enum ScheduleError {
     /// The cron text is wrong.
     #[error(
-        "`{text}` is not a cron schedule: {why}; write minute, hour, day of month, month, day of week, as in `0 9 * * 1-5`, with the second before them where there are six"
+        "`{text}` is not a cron schedule: {why}; write minute, hour, day of month, month, day of \
+         week, as in `0 9 * * 1-5`, with the second before them where there are six"
     )]
     Cron {
         /// As given.
@@ -54,7 +58,9 @@ impl Schedule {
     pub fn parse(text: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
         let wrong = |why| ScheduleError::Cron { text: text.to_owned(), why };
         let walks = fields::for_the_crate(text).map_err(wrong)?;
-        let walks = walks.iter().map(|walk| cron::Schedule::from_str(walk).map_err(|error| wrong(error.to_string())));
+        let walks = walks
+            .iter()
+            .map(|walk| cron::Schedule::from_str(walk).map_err(|error| wrong(error.to_string())));
         let walks = walks.collect::<Result<_, _>>()?;
         let zone = match zone {
             None => Tz::UTC,
@@ -82,19 +88,27 @@ impl Schedule {
             _ => return None,
         };
         let from = last_shown_by(self.zone, after);
-        // Times never stand in another order than their instants, so the first time's instant is the first instant.
-        let time = self.walks.iter().filter_map(|walk| walk.after(&from.and_utc()).next()).min()?.naive_utc();
+        // Times never stand in another order than their instants, so the first time's instant is
+        // the first instant.
+        let time = self
+            .walks
+            .iter()
+            .filter_map(|walk| walk.after(&from.and_utc()).next())
+            .min()?
+            .naive_utc();
         Some(instant(self.zone, time).into())
     }
 
-    /// Whether it names any instant at all; the 31st of February does not, in no time zone. Asked of UTC: the tables of the
-    /// others would be linked into the wrapper, which checks documents too, and are a megabyte.
+    /// Whether it names any instant at all; the 31st of February does not, in no time zone. Asked
+    /// of UTC: the tables of the others would be linked into the wrapper, which checks
+    /// documents too, and are a megabyte.
     pub fn ever_comes(&self) -> bool {
         self.walks.iter().any(|walk| walk.after(&DateTime::UNIX_EPOCH).next().is_some())
     }
 }
 
-/// The instant at which a clock in `zone` shows `time` for the first time, or, where it is never shown, has passed it.
+/// The instant at which a clock in `zone` shows `time` for the first time, or, where it is never
+/// shown, has passed it.
 fn instant(zone: Tz, time: NaiveDateTime) -> DateTime<Utc> {
     match zone.from_local_datetime(&time) {
         LocalResult::Single(instant) | LocalResult::Ambiguous(instant, _) => instant.to_utc(),
@@ -106,8 +120,8 @@ fn instant(zone: Tz, time: NaiveDateTime) -> DateTime<Utc> {
     }
 }
 
-/// The last time, in whole seconds, whose instant is not after `instant`: what a clock in `zone` shows then, except while it
-/// shows an hour for the second time, all of whose times are past.
+/// The last time, in whole seconds, whose instant is not after `instant`: what a clock in `zone`
+/// shows then, except while it shows an hour for the second time, all of whose times are past.
 fn last_shown_by(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
     let shown = at.with_timezone(&zone).naive_local();
     let is_past = |seconds: i64| instant(zone, shown + TimeDelta::seconds(seconds)) <= at;
@@ -151,7 +165,8 @@ struct WrittenCron {
 
 impl Serialize for Schedule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        WrittenCron { cron: self.text.to_string(), zone: self.zone.name().to_owned() }.serialize(serializer)
+        WrittenCron { cron: self.text.to_string(), zone: self.zone.name().to_owned() }
+            .serialize(serializer)
     }
 }
 

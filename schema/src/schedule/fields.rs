@@ -1,12 +1,14 @@
-//! The fields of a cron text as crontab(5) reads them, made into the numbers that the `cron` crate counts with. The crate
-//! parses, too, but with other numbers: it counts Sunday as 1, and always asks for the day of the month and the weekday at once.
+//! The fields of a cron text as crontab(5) reads them, made into the numbers that the `cron` crate
+//! counts with. The crate parses, too, but with other numbers: it counts Sunday as 1, and always
+//! asks for the day of the month and the weekday at once.
 
 use std::collections::BTreeSet;
 
 /// The values that one field names.
 type Values = BTreeSet<u32>;
 
-/// One field of a cron text: what it is called, its lowest and highest value, and how each is called from the lowest on.
+/// One field of a cron text: what it is called, its lowest and highest value, and how each is
+/// called from the lowest on.
 struct Field {
     name: &'static str,
     low: u32,
@@ -22,11 +24,28 @@ const MONTH: Field = Field {
     name: "month",
     low: 1,
     high: 12,
-    names: &["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"],
+    names: &[
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ],
 };
 /// 7 is Sunday once more, so that `5-7` can be written. Source: crontab(5).
-const WEEKDAY: Field =
-    Field { name: "day of week", low: 0, high: 7, names: &["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"] };
+const WEEKDAY: Field = Field {
+    name: "day of week",
+    low: 0,
+    high: 7,
+    names: &["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
+};
 /// The years that the `cron` crate knows.
 const YEAR: Field = Field { name: "year", low: 1970, high: 2100, names: &[] };
 
@@ -41,8 +60,8 @@ const NICKNAMES: &[(&str, &str)] = &[
     ("@hourly", "0 * * * *"),
 ];
 
-/// The texts for the `cron` crate whose instants together are those of `text`: two where the day of the month and the
-/// weekday are alternatives. The error is what is wrong, a fragment.
+/// The texts for the `cron` crate whose instants together are those of `text`: two where the day of
+/// the month and the weekday are alternatives. The error is what is wrong, a fragment.
 pub(super) fn for_the_crate(text: &str) -> Result<Vec<String>, String> {
     let text = match NICKNAMES.iter().find(|(nickname, _)| text.trim() == *nickname) {
         Some((_, meant)) => meant,
@@ -59,13 +78,18 @@ pub(super) fn for_the_crate(text: &str) -> Result<Vec<String>, String> {
         let plural = if fields.len() == 1 { "" } else { "s" };
         return Err(format!("it has {} field{plural}, not five or six", fields.len()));
     };
-    let clock = format!("{} {} {}", SECOND.written(second)?, MINUTE.written(minute)?, HOUR.written(hour)?);
+    let clock =
+        format!("{} {} {}", SECOND.written(second)?, MINUTE.written(minute)?, HOUR.written(hour)?);
     let (month, year) = (MONTH.written(month)?, YEAR.written(year)?);
     let (days, weekdays) = (DAY.written(day)?, WEEKDAY.weekdays(weekday)?);
-    // crontab(5): where both are restricted, either is enough; a field that starts with `*` is not restricted, even as `*/2`.
+    // crontab(5): where both are restricted, either is enough; a field that starts with `*` is not
+    // restricted, even as `*/2`.
     let restricted = |field: &str| !field.starts_with(['*', '?']);
     Ok(if restricted(day) && restricted(weekday) {
-        vec![format!("{clock} {days} {month} * {year}"), format!("{clock} * {month} {weekdays} {year}")]
+        vec![
+            format!("{clock} {days} {month} * {year}"),
+            format!("{clock} * {month} {weekdays} {year}"),
+        ]
     } else {
         vec![format!("{clock} {days} {month} {weekdays} {year}")]
     })
@@ -75,7 +99,11 @@ impl Field {
     /// The field for the crate: `*` or a list of numbers.
     fn written(&self, text: &str) -> Result<String, String> {
         let values = self.values(text)?;
-        Ok(if values.len() as u32 == self.high - self.low + 1 { "*".to_owned() } else { list(values) })
+        Ok(if values.len() as u32 == self.high - self.low + 1 {
+            "*".to_owned()
+        } else {
+            list(values)
+        })
     }
 
     /// The same for weekdays, which the crate counts from Sunday as 1.
@@ -94,13 +122,20 @@ impl Field {
             // The second Sunday can be named, but nothing runs on to it by itself.
             let last = if self.high == 7 { 6 } else { self.high };
             let (from, to) = match range.split_once('-') {
-                _ if range == "*" || (range == "?" && matches!(self.name, "day of month" | "day of week")) => (self.low, last),
+                _ if range == "*"
+                    || (range == "?" && matches!(self.name, "day of month" | "day of week")) =>
+                {
+                    (self.low, last)
+                }
                 Some((from, to)) => (self.value(from)?, self.value(to)?),
                 None if step.is_some() => (self.value(range)?, last),
                 None => (self.value(range)?, self.value(range)?),
             };
             if from > to {
-                return Err(format!("the {} `{range}` ends before it begins; write two, with a comma between them", self.name));
+                return Err(format!(
+                    "the {} `{range}` ends before it begins; write two, with a comma between them",
+                    self.name
+                ));
             }
             values.extend((from..=to).step_by(step.unwrap_or(1)));
         }
@@ -111,25 +146,34 @@ impl Field {
         let most = self.high - self.low + u32::from(self.high != 7);
         match number(text) {
             Some(step) if (1..=most).contains(&step) => Ok(step as usize),
-            _ => Err(format!("the step `{text}` of the {} is not a number from 1 to {most}", self.name)),
+            _ => Err(format!(
+                "the step `{text}` of the {} is not a number from 1 to {most}",
+                self.name
+            )),
         }
     }
 
     fn value(&self, text: &str) -> Result<u32, String> {
         let lower = text.to_ascii_lowercase();
         let named = || {
-            let at = self.names.iter().position(|name| *name == lower || name[..3] == lower || also(name) == Some(&*lower))?;
+            let at = self.names.iter().position(|name| {
+                *name == lower || name[..3] == lower || also(name) == Some(&*lower)
+            })?;
             Some(self.low + at as u32)
         };
         match number(text) {
             Some(value) if (self.low..=self.high).contains(&value) => Ok(value),
-            Some(_) => Err(format!("the {} `{text}` is not from {} to {}", self.name, self.low, self.high)),
+            Some(_) => {
+                Err(format!("the {} `{text}` is not from {} to {}", self.name, self.low, self.high))
+            }
             None => named().ok_or_else(|| {
-                let names = self
-                    .names
-                    .first()
-                    .map_or_else(String::new, |name| format!(" or a name as `{}{}`", name[..1].to_uppercase(), &name[1..3]));
-                format!("`{text}` is no {}: write a number from {} to {}{names}", self.name, self.low, self.high)
+                let names = self.names.first().map_or_else(String::new, |name| {
+                    format!(" or a name as `{}{}`", name[..1].to_uppercase(), &name[1..3])
+                });
+                format!(
+                    "`{text}` is no {}: write a number from {} to {}{names}",
+                    self.name, self.low, self.high
+                )
             }),
         }
     }
@@ -147,7 +191,8 @@ fn also(name: &str) -> Option<&'static str> {
 
 /// A number of at most four digits, the longest that any field has.
 fn number(text: &str) -> Option<u32> {
-    (text.len() <= 4 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    (text.len() <= 4 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
 }
 
 fn list(values: Values) -> String {

@@ -1,6 +1,6 @@
-//! Cron text against a reference that knows nothing of how the real one works: it walks a clock on the wall minute by
-//! minute (second by second where the text has seconds) and asks of each time that the clock passes for the first time
-//! whether the fields name it.
+//! Cron text against a reference that knows nothing of how the real one works: it walks a clock on
+//! the wall minute by minute (second by second where the text has seconds) and asks of each time
+//! that the clock passes for the first time whether the fields name it.
 
 use chrono::{Datelike, NaiveDateTime, TimeDelta, Timelike};
 use chrono_tz::Tz;
@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::time::Timestamp;
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// Whether one field names `value`, whose lowest is `low`.
@@ -19,7 +20,9 @@ fn field_names(field: &str, value: u32, low: u32, names: &[&str]) -> bool {
         None => text.parse().unwrap(),
     };
     field.split(',').any(|part| {
-        let (range, step) = part.split_once('/').map_or((part, 1), |(range, step)| (range, step.parse::<u32>().unwrap()));
+        let (range, step) = part
+            .split_once('/')
+            .map_or((part, 1), |(range, step)| (range, step.parse::<u32>().unwrap()));
         let (from, to) = match range.split_once('-') {
             Some((from, to)) => (read(from), read(to)),
             None if range == "*" => (low, u32::MAX),
@@ -39,7 +42,8 @@ fn names(text: &str, time: NaiveDateTime) -> bool {
     let weekday = time.weekday().num_days_from_sunday();
     // Sunday has two numbers.
     let numbers = if weekday == 0 { vec![0, 7] } else { vec![weekday] };
-    let weekday_fits = numbers.into_iter().any(|number| field_names(fields[5], number, 0, &WEEKDAYS));
+    let weekday_fits =
+        numbers.into_iter().any(|number| field_names(fields[5], number, 0, &WEEKDAYS));
     let day_fits = field_names(fields[3], time.day(), 1, &[]);
     let either = !fields[3].starts_with('*') && !fields[5].starts_with('*');
     field_names(fields[0], time.second(), 0, &[])
@@ -49,11 +53,13 @@ fn names(text: &str, time: NaiveDateTime) -> bool {
         && if either { day_fits || weekday_fits } else { day_fits && weekday_fits }
 }
 
-/// The first instant after `after` and not after `end` at which the wall clock comes to, or jumps over, a time that it has
-/// not shown before and that the text names.
+/// The first instant after `after` and not after `end` at which the wall clock comes to, or jumps
+/// over, a time that it has not shown before and that the text names.
 fn reference(text: &str, zone: Tz, after: Timestamp, end: Timestamp) -> Option<Timestamp> {
-    let step = if text.split(' ').count() == 5 { TimeDelta::minutes(1) } else { TimeDelta::seconds(1) };
-    let mut now = after.to_utc().with_second(0).unwrap().with_nanosecond(0).unwrap() - TimeDelta::hours(4);
+    let step =
+        if text.split(' ').count() == 5 { TimeDelta::minutes(1) } else { TimeDelta::seconds(1) };
+    let mut now =
+        after.to_utc().with_second(0).unwrap().with_nanosecond(0).unwrap() - TimeDelta::hours(4);
     let mut latest = now.with_timezone(&zone).naive_local();
     while now < end.to_utc() {
         now += step;
@@ -88,7 +94,11 @@ fn named_field(low: u32, names: &'static [&'static str]) -> impl Strategy<Value 
     let index = 0..names.len();
     let part = prop_oneof![
         index.clone().prop_map(|at| names[at].to_uppercase()),
-        (index.clone(), index).prop_map(|(a, b)| format!("{}-{}", names[a.min(b)], names[a.max(b)])),
+        (index.clone(), index).prop_map(|(a, b)| format!(
+            "{}-{}",
+            names[a.min(b)],
+            names[a.max(b)]
+        )),
     ];
     // Twelve months from 1, eight weekdays from 0.
     prop_oneof![1 => part, 3 => number_field(low, if low == 1 { 12 } else { 7 })]
@@ -107,7 +117,8 @@ fn zones() -> impl Strategy<Value = Tz> {
     ]
 }
 
-/// Instants of which something can be expected: changes of the clock, leap days, ends of years, a skipped day; and others.
+/// Instants of which something can be expected: changes of the clock, leap days, ends of years, a
+/// skipped day; and others.
 fn instants() -> impl Strategy<Value = Timestamp> {
     let edges = [
         "2026-03-29T00:30:00Z",
@@ -125,18 +136,31 @@ fn instants() -> impl Strategy<Value = Timestamp> {
     ];
     let edges = edges.map(|edge| edge.parse::<Timestamp>().unwrap());
     prop_oneof![
-        (proptest::sample::select(edges.to_vec()), -7_200_000..7_200_000_i64).prop_map(|(edge, off)| edge.plus_ms(off)),
+        (proptest::sample::select(edges.to_vec()), -7_200_000..7_200_000_i64)
+            .prop_map(|(edge, off)| edge.plus_ms(off)),
         (946_684_800_000..4_000_000_000_000_i64).prop_map(Timestamp::from_millis),
     ]
 }
 
 const DAY_MS: i64 = 86_400_000;
 
-fn check_reference(text: &str, zone: Tz, after: Timestamp, horizon_ms: i64) -> Result<(), TestCaseError> {
+fn check_reference(
+    text: &str,
+    zone: Tz,
+    after: Timestamp,
+    horizon_ms: i64,
+) -> Result<(), TestCaseError> {
     let next = Schedule::parse(text, Some(zone.name())).unwrap().next_after(after);
     let end = after.plus_ms(horizon_ms);
     let expected = reference(text, zone, after, end);
-    prop_assert_eq!(next.filter(|next| *next <= end), expected, "`{}` in {} after {}", text, zone, after);
+    prop_assert_eq!(
+        next.filter(|next| *next <= end),
+        expected,
+        "`{}` in {} after {}",
+        text,
+        zone,
+        after
+    );
     Ok(())
 }
 
@@ -177,19 +201,30 @@ fn check_next(cron: &str, zone: &str, after: &str, expected: &[&str]) {
 fn the_next_instant_is_strictly_later() {
     check_next("0 */15 * * * *", "UTC", "2026-01-01T00:00:00Z", &["2026-01-01T00:15:00.000Z"]);
     check_next("*/15 * * * *", "UTC", "2026-01-01T00:14:59.999Z", &["2026-01-01T00:15:00.000Z"]);
-    check_next("0 0 9 * * Mon-Fri", "Europe/Berlin", "2026-07-03T07:00:00Z", &["2026-07-06T07:00:00.000Z"]);
+    check_next(
+        "0 0 9 * * Mon-Fri",
+        "Europe/Berlin",
+        "2026-07-03T07:00:00Z",
+        &["2026-07-06T07:00:00.000Z"],
+    );
 }
 
 #[test]
 fn weekdays_are_numbered_as_crontab_has_them() {
     // 2026-07-02 is a Thursday.
-    let working_days = ["2026-07-03T09:00:00.000Z", "2026-07-06T09:00:00.000Z", "2026-07-07T09:00:00.000Z"];
+    let working_days =
+        ["2026-07-03T09:00:00.000Z", "2026-07-06T09:00:00.000Z", "2026-07-07T09:00:00.000Z"];
     for weekdays in ["1-5", "Mon-Fri", "1,2,3,4,5", "mon-5", "Monday-Friday"] {
         check_next(&format!("0 9 * * {weekdays}"), "UTC", "2026-07-02T10:00:00Z", &working_days);
         check_next(&format!("0 0 9 * * {weekdays}"), "UTC", "2026-07-02T10:00:00Z", &working_days);
     }
     for sunday in ["0", "7", "Sun", "7-7", "0,7", "*/7"] {
-        check_next(&format!("0 9 * * {sunday}"), "UTC", "2026-07-02T10:00:00Z", &["2026-07-05T09:00:00.000Z", "2026-07-12T09:00:00.000Z"]);
+        check_next(
+            &format!("0 9 * * {sunday}"),
+            "UTC",
+            "2026-07-02T10:00:00Z",
+            &["2026-07-05T09:00:00.000Z", "2026-07-12T09:00:00.000Z"],
+        );
     }
     check_next("@weekly", "UTC", "2026-07-02T10:00:00Z", &["2026-07-05T00:00:00.000Z"]);
     check_next(
@@ -202,11 +237,21 @@ fn weekdays_are_numbered_as_crontab_has_them() {
 
 #[test]
 fn a_day_of_the_month_and_a_weekday_are_alternatives() {
-    let either = ["2026-07-03T00:00:00.000Z", "2026-07-10T00:00:00.000Z", "2026-07-13T00:00:00.000Z", "2026-07-17T00:00:00.000Z"];
+    let either = [
+        "2026-07-03T00:00:00.000Z",
+        "2026-07-10T00:00:00.000Z",
+        "2026-07-13T00:00:00.000Z",
+        "2026-07-17T00:00:00.000Z",
+    ];
     check_next("0 0 13 * 5", "UTC", "2026-07-02T10:00:00Z", &either);
     check_next("0 0 0 13 * Fri", "UTC", "2026-07-02T10:00:00Z", &either);
     // A field that starts with a star restricts in the usual way.
-    check_next("0 0 */2 * 5", "UTC", "2026-07-02T10:00:00Z", &["2026-07-03T00:00:00.000Z", "2026-07-17T00:00:00.000Z"]);
+    check_next(
+        "0 0 */2 * 5",
+        "UTC",
+        "2026-07-02T10:00:00Z",
+        &["2026-07-03T00:00:00.000Z", "2026-07-17T00:00:00.000Z"],
+    );
 }
 
 #[test]
@@ -215,23 +260,58 @@ fn a_time_that_the_clock_skips_is_the_first_instant_after_it() {
     for cron in ["0 30 2 * * *", "30 2 * * *", "0,1,59 2 * * *"] {
         check_next(cron, "Europe/Berlin", "2026-03-28T12:00:00Z", &["2026-03-29T01:00:00.000Z"]);
     }
-    check_next("30 2 * * *", "Europe/Berlin", "2026-03-29T00:59:59.999Z", &["2026-03-29T01:00:00.000Z", "2026-03-30T00:30:00.000Z"]);
+    check_next(
+        "30 2 * * *",
+        "Europe/Berlin",
+        "2026-03-29T00:59:59.999Z",
+        &["2026-03-29T01:00:00.000Z", "2026-03-30T00:30:00.000Z"],
+    );
     // Samoa had no 30 December 2011.
-    check_next("0 12 30 12 *", "Pacific/Apia", "2011-12-29T12:00:00Z", &["2011-12-30T10:00:00.000Z", "2012-12-29T22:00:00.000Z"]);
+    check_next(
+        "0 12 30 12 *",
+        "Pacific/Apia",
+        "2011-12-29T12:00:00Z",
+        &["2011-12-30T10:00:00.000Z", "2012-12-29T22:00:00.000Z"],
+    );
 }
 
 #[test]
 fn a_time_that_comes_twice_counts_once() {
     // Berlin goes from 03:00 back to 02:00 on 2026-10-25, which is 01:00 UTC.
-    check_next("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00.000Z", "2026-10-26T01:30:00.000Z"]);
-    check_next("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", &["2026-10-26T01:30:00.000Z"]);
-    check_next("*/30 * * * * *", "Europe/Berlin", "2026-10-25T00:59:30Z", &["2026-10-25T02:00:00.000Z", "2026-10-25T02:00:30.000Z"]);
+    check_next(
+        "30 2 * * *",
+        "Europe/Berlin",
+        "2026-10-24T12:00:00Z",
+        &["2026-10-25T00:30:00.000Z", "2026-10-26T01:30:00.000Z"],
+    );
+    check_next(
+        "30 2 * * *",
+        "Europe/Berlin",
+        "2026-10-25T01:10:00Z",
+        &["2026-10-26T01:30:00.000Z"],
+    );
+    check_next(
+        "*/30 * * * * *",
+        "Europe/Berlin",
+        "2026-10-25T00:59:30Z",
+        &["2026-10-25T02:00:00.000Z", "2026-10-25T02:00:30.000Z"],
+    );
 }
 
 #[test]
 fn leap_days_and_years_end() {
-    check_next("0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", &["2028-02-29T00:00:00.000Z", "2032-02-29T00:00:00.000Z"]);
-    check_next("59 23 31 12 *", "America/New_York", "2026-12-31T00:00:00Z", &["2027-01-01T04:59:00.000Z", "2028-01-01T04:59:00.000Z"]);
+    check_next(
+        "0 0 29 2 *",
+        "UTC",
+        "2026-01-01T00:00:00Z",
+        &["2028-02-29T00:00:00.000Z", "2032-02-29T00:00:00.000Z"],
+    );
+    check_next(
+        "59 23 31 12 *",
+        "America/New_York",
+        "2026-12-31T00:00:00Z",
+        &["2027-01-01T04:59:00.000Z", "2028-01-01T04:59:00.000Z"],
+    );
     check_next("0 0 0 1 1 * 2030", "UTC", "2026-12-31T00:00:00Z", &["2030-01-01T00:00:00.000Z"]);
 }
 
@@ -270,7 +350,10 @@ fn wrong_text_says_what_is_expected() {
     check_refused("0 0 * * 8", "the day of week `8` is not from 0 to 7");
     check_refused("0 0 L * *", "`L` is no day of month: write a number from 1 to 31");
     check_refused("0 0 15W * *", "`15W` is no day of month");
-    check_refused("0 0 * * 5L", "`5L` is no day of week: write a number from 0 to 7 or a name as `Sun`");
+    check_refused(
+        "0 0 * * 5L",
+        "`5L` is no day of week: write a number from 0 to 7 or a name as `Sun`",
+    );
     check_refused("0 0 * * 1#2", "`1#2`");
     check_refused("0 0 * * Fri-Mon", "the day of week `Fri-Mon` ends before it begins");
     check_refused("0 22-4 * * *", "the hour `22-4` ends before it begins");

@@ -1,5 +1,5 @@
-//! A cron text and a time zone as they stand in two fields: each a type of its own, so that whoever reads them has told what is wrong
-//! with either, and both together always are a schedule.
+//! A cron text and a time zone as they stand in two fields: each a type of its own, so that whoever
+//! reads them has told what is wrong with either, and both together always are a schedule.
 
 use std::fmt;
 use std::str::FromStr;
@@ -66,7 +66,10 @@ mod tests {
             if let Ok(cron) = text.parse::<CronText>() {
                 assert_eq!(serde_json::to_value(&cron).unwrap(), text);
                 assert_eq!(cron.in_zone(None), Schedule::parse(text, None).unwrap());
-                assert_eq!(cron.in_zone("Europe/Berlin".parse().ok()), Schedule::parse(text, Some("Europe/Berlin")).unwrap());
+                assert_eq!(
+                    cron.in_zone("Europe/Berlin".parse().ok()),
+                    Schedule::parse(text, Some("Europe/Berlin")).unwrap()
+                );
             }
         }
         for name in chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name()) {

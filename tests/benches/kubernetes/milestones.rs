@@ -13,7 +13,8 @@ use super::run;
 /// Time between two looks at the API server.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Prints the steps of the one job that `submit` runs in this namespace; it returns the job's own time, seconds.
+/// Prints the steps of the one job that `submit` runs in this namespace; it returns the job's own
+/// time, seconds.
 pub(crate) fn print(name: &str, cluster: &Cluster, namespace: &str, submit: impl FnOnce() -> f64) {
     let (done, is_done) = oneshot::channel();
     let (ready, is_ready) = std::sync::mpsc::channel();
@@ -32,8 +33,8 @@ pub(crate) fn print(name: &str, cluster: &Cluster, namespace: &str, submit: impl
     }
 }
 
-/// When each step of what is new in the namespace was seen first, in that order. Ends some time after the job does, so that steps that nobody
-/// waited for are seen too.
+/// When each step of what is new in the namespace was seen first, in that order. Ends some time
+/// after the job does, so that steps that nobody waited for are seen too.
 async fn look(
     cluster: &Cluster,
     namespace: &str,
@@ -41,7 +42,8 @@ async fn look(
     mut is_done: oneshot::Receiver<()>,
 ) -> Vec<(&'static str, Instant)> {
     let client = cluster.client().await;
-    let (jobs, pods): (Api<Job>, Api<Pod>) = (Api::namespaced(client.clone(), namespace), Api::namespaced(client, namespace));
+    let (jobs, pods): (Api<Job>, Api<Pod>) =
+        (Api::namespaced(client.clone(), namespace), Api::namespaced(client, namespace));
     let name = |metadata: &kube::api::ObjectMeta| metadata.uid.clone().unwrap_or_default();
     let mut old: Vec<String> = Vec::new();
     let mut seen: Vec<(&str, Instant)> = Vec::new();
@@ -54,7 +56,11 @@ async fn look(
         let found = (jobs.list(&Default::default()).await, pods.list(&Default::default()).await);
         let (Ok(jobs), Ok(pods)) = found else { panic!("the API server does not answer") };
         if let Some(ready) = ready.take() {
-            old.extend(jobs.iter().map(|job| name(&job.metadata)).chain(pods.iter().map(|pod| name(&pod.metadata))));
+            old.extend(
+                jobs.iter()
+                    .map(|job| name(&job.metadata))
+                    .chain(pods.iter().map(|pod| name(&pod.metadata))),
+            );
             let _gone = ready.send(());
         }
         let mut steps = Vec::new();
@@ -81,7 +87,9 @@ const JOB_IS_COMPLETE: &str = "the Job is complete";
 fn job_steps(job: &Job) -> Vec<&'static str> {
     let is_suspended = job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true);
     let conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let is_complete = conditions.into_iter().any(|condition| condition.type_ == "Complete" && condition.status == "True");
+    let is_complete = conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Complete" && condition.status == "True");
     [("the Job is made", true), ("the Job may run", !is_suspended), (JOB_IS_COMPLETE, is_complete)]
         .into_iter()
         .filter_map(|(step, is_so)| is_so.then_some(step))
@@ -94,7 +102,8 @@ fn pod_steps(pod: &Pod) -> Vec<&'static str> {
     let first = |statuses: &Option<Vec<k8s_openapi::api::core::v1::ContainerStatus>>| {
         statuses.as_ref().and_then(|all| all.first()?.state.clone()).unwrap_or_default()
     };
-    let (init, command) = (first(&status.init_container_statuses), first(&status.container_statuses));
+    let (init, command) =
+        (first(&status.init_container_statuses), first(&status.container_statuses));
     [
         ("the Pod is made", true),
         ("the Pod has a node", has_node),

@@ -22,8 +22,11 @@ pub(crate) struct Plain<'c> {
 impl<'c> Plain<'c> {
     pub(crate) fn new(cluster: &'c Cluster) -> Self {
         let namespace = run(async {
-            let namespace: Namespace = serde_json::from_value(json!({"metadata": {"generateName": "plain-"}})).expect("it is a Namespace");
-            let made = Api::all(cluster.client().await).create(&PostParams::default(), &namespace).await;
+            let namespace: Namespace =
+                serde_json::from_value(json!({"metadata": {"generateName": "plain-"}}))
+                    .expect("it is a Namespace");
+            let made =
+                Api::all(cluster.client().await).create(&PostParams::default(), &namespace).await;
             made.expect("a namespace can be made").metadata.name.expect("it has a name")
         });
         Self { cluster, namespace }
@@ -57,5 +60,7 @@ async fn one(jobs: Api<Job>) {
     let job = serde_json::from_value(job).expect("it is a Job");
     let made = jobs.create(&PostParams::default(), &job).await.expect("a Job can be made");
     let name = made.metadata.name.expect("it has a name");
-    await_condition(jobs, &name, conditions::is_job_completed()).await.expect("a Job can be awaited");
+    await_condition(jobs, &name, conditions::is_job_completed())
+        .await
+        .expect("a Job can be awaited");
 }

@@ -1,5 +1,6 @@
-//! The examples under one daemon: copied, each in its own directory, their applies behind a recorder that notices a second
-//! one; and a service whose outputs are poison while somebody wants it so.
+//! The examples under one daemon: copied, each in its own directory, their applies behind a
+//! recorder that notices a second one; and a service whose outputs are poison while somebody wants
+//! it so.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +12,8 @@ use tests::files::task;
 use tests::scheduler::{Scheduler, Start};
 use tests::{copy, programs, skip};
 
-/// An example, its application and service, its apply, and a file that its fetch looks at (`None`: it has no fetch).
+/// An example, its application and service, its apply, and a file that its fetch looks at (`None`:
+/// it has no fetch).
 struct Example {
     name: &'static str,
     application: &'static str,
@@ -113,7 +115,8 @@ impl Estate {
         let home = scheduler.home().to_owned();
         let record = home.join("record");
         std::fs::create_dir_all(&record).expect("a directory can be made");
-        let is_there = |example: &&Example| example.tool.is_none_or(|tool| skip::tool(tool).is_some());
+        let is_there =
+            |example: &&Example| example.tool.is_none_or(|tool| skip::tool(tool).is_some());
         let examples: Vec<_> = EXAMPLES.iter().filter(is_there).collect();
         for example in &examples {
             let directory = home.join(example.name);
@@ -121,7 +124,8 @@ impl Estate {
             record_applies(&directory.join(example.apply), &record, example.leaves);
             let file = directory.join(format!("{}.pvn.yaml", example.name));
             let text = std::fs::read_to_string(&file).expect("the example has a config");
-            std::fs::write(&file, in_directory(&text, example.name, &directory)).expect("a file can be written");
+            std::fs::write(&file, in_directory(&text, example.name, &directory))
+                .expect("a file can be written");
         }
         let directory = home.join(POISON);
         std::fs::create_dir_all(&directory).expect("a directory can be made");
@@ -136,7 +140,8 @@ impl Estate {
             task("info", INFO)
         );
         let file = directory.join(format!("{POISON}.pvn.yaml"));
-        std::fs::write(file, in_directory(&text, POISON, &directory)).expect("a file can be written");
+        std::fs::write(file, in_directory(&text, POISON, &directory))
+            .expect("a file can be written");
         // Commands of the examples name the wrapper without its place.
         let path = programs::path_after(programs::directory());
         Self { home, record, examples, path }
@@ -158,7 +163,13 @@ impl Estate {
     pub(crate) fn release(&self, scheduler: &Scheduler) {
         for name in self.names() {
             let file = self.file(name);
-            scheduler.ok(&["configs", "apply", "--no-prompt", "--push", file.to_str().expect("the path is UTF-8")]);
+            scheduler.ok(&[
+                "configs",
+                "apply",
+                "--no-prompt",
+                "--push",
+                file.to_str().expect("the path is UTF-8"),
+            ]);
         }
     }
 
@@ -169,7 +180,9 @@ impl Estate {
         if dice.percent(30) {
             let text = std::fs::read_to_string(&file).expect("the config is there");
             let interval = |line: &str| match line.split_once("steadyStatePollInterval:") {
-                Some((before, _)) => format!("{before}steadyStatePollInterval: {}s\n", 2 + dice.clone().below(3)),
+                Some((before, _)) => {
+                    format!("{before}steadyStatePollInterval: {}s\n", 2 + dice.clone().below(3))
+                }
                 None => format!("{line}\n"),
             };
             let changed: String = text.lines().map(interval).collect();
@@ -188,18 +201,24 @@ impl Estate {
     pub(crate) fn some(&self, dice: &mut Dice) -> Target {
         let example = dice.pick(&self.examples);
         let channel = (*dice.pick(example.channels)).to_owned();
-        Target { application: example.application.to_owned(), service: example.service.to_owned(), channel }
+        Target {
+            application: example.application.to_owned(),
+            service: example.service.to_owned(),
+            channel,
+        }
     }
 
     /// Changes something behind pvn's back.
     pub(crate) fn damage(&self, dice: &mut Dice) {
         let example = dice.pick(&self.examples);
         if !example.damage.is_empty() {
-            let _gone_or_not_there_yet = std::fs::remove_file(self.home.join(example.name).join(dice.pick(example.damage)));
+            let _gone_or_not_there_yet =
+                std::fs::remove_file(self.home.join(example.name).join(dice.pick(example.damage)));
         }
     }
 
-    /// What fetch and getInfo of the poisoned service print from now on; `None` = something good again.
+    /// What fetch and getInfo of the poisoned service print from now on; `None` = something good
+    /// again.
     pub(crate) fn poison(&self, outputs: Option<[String; 2]>) {
         let directory = self.home.join(POISON);
         for (index, name) in ["look", "info"].iter().enumerate() {
@@ -239,7 +258,13 @@ impl Estate {
                 _ => continue,
             };
             // Somebody else may have been quicker: the next look tells.
-            scheduler.pvnctl([&["services", does[0], &service, "--app", &application, "--channel", name], &does[1..]].concat());
+            scheduler.pvnctl(
+                [
+                    &["services", does[0], &service, "--app", &application, "--channel", name],
+                    &does[1..],
+                ]
+                .concat(),
+            );
         }
         settled
     }
@@ -248,21 +273,33 @@ impl Estate {
     pub(crate) fn standing(&self, scheduler: &Scheduler) -> String {
         let mut text = String::new();
         for (application, service, channel) in self.channels(scheduler) {
-            let [name, status, message] = ["channel", "status", "message"].map(|field| channel[field].as_str().unwrap_or_default());
-            writeln!(text, "{application}/{service} in {name}: {status}: {message}").expect("writing to a String cannot fail");
+            let [name, status, message] = ["channel", "status", "message"]
+                .map(|field| channel[field].as_str().unwrap_or_default());
+            writeln!(text, "{application}/{service} in {name}: {status}: {message}")
+                .expect("writing to a String cannot fail");
         }
         text
     }
 
     fn channels(&self, scheduler: &Scheduler) -> Vec<(String, String, Value)> {
-        let services = self.examples.iter().map(|example| (example.application, example.service)).chain([(POISON, "any")]);
+        let services = self
+            .examples
+            .iter()
+            .map(|example| (example.application, example.service))
+            .chain([(POISON, "any")]);
         let mut found = Vec::new();
         for (application, service) in services {
-            let output = scheduler.pvnctl(["services", "get", service, "--app", application, "-o", "json"]);
+            let output =
+                scheduler.pvnctl(["services", "get", service, "--app", application, "-o", "json"]);
             let whole: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
             // One that does not answer in time is not settled.
-            let channels = whole["channels"].as_array().cloned().unwrap_or_else(|| vec![Value::Null]);
-            found.extend(channels.into_iter().map(|channel| (application.to_owned(), service.to_owned(), channel)));
+            let channels =
+                whole["channels"].as_array().cloned().unwrap_or_else(|| vec![Value::Null]);
+            found.extend(
+                channels
+                    .into_iter()
+                    .map(|channel| (application.to_owned(), service.to_owned(), channel)),
+            );
         }
         found
     }
@@ -275,19 +312,22 @@ fn in_directory(text: &str, name: &str, directory: &Path) -> String {
     format!("runtime:\n  name: {runtime}\n  local: {{root: {}}}\n---\n{text}", directory.display())
 }
 
-/// Puts a recorder in the place of an apply: it holds a lock as long as the apply and what it started live, so that a second
-/// apply beside it is noticed however the first one's wrapper died.
+/// Puts a recorder in the place of an apply: it holds a lock as long as the apply and what it
+/// started live, so that a second apply beside it is noticed however the first one's wrapper died.
 fn record_applies(script: &Path, record: &Path, leaves: bool) {
     let name = script.file_name().and_then(|name| name.to_str()).expect("the script has a name");
     let real = script.with_file_name(format!("recorded-{name}"));
     std::fs::rename(script, &real).expect("a file can be renamed");
     let not_inherited = if leaves { " 9>&-" } else { "" };
     let text = format!(
-        "#!/bin/sh\nexec 9>>'{record}'/lock.$PVN_APPLICATION.$PVN_SERVICE.$PVN_RELEASE_CHANNEL\n\
-         flock -n 9 || echo \"$PVN_APPLICATION/$PVN_SERVICE in $PVN_RELEASE_CHANNEL: $PVN_JOB_ID\" >>'{record}'/overlaps\n\
-         echo $PVN_JOB_ID >>'{record}'/ledger\n./recorded-{name}{not_inherited}\n",
+        "#!/bin/sh\nexec \
+         9>>'{record}'/lock.$PVN_APPLICATION.$PVN_SERVICE.$PVN_RELEASE_CHANNEL\nflock -n 9 || \
+         echo \"$PVN_APPLICATION/$PVN_SERVICE in $PVN_RELEASE_CHANNEL: $PVN_JOB_ID\" \
+         >>'{record}'/overlaps\necho $PVN_JOB_ID \
+         >>'{record}'/ledger\n./recorded-{name}{not_inherited}\n",
         record = record.display()
     );
     std::fs::write(script, text).expect("a file can be written");
-    std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755)).expect("a file can be made executable");
+    std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755))
+        .expect("a file can be made executable");
 }

@@ -1,4 +1,5 @@
-//! The faults. Each happens, lasts for a while and is over, but for clients that misbehave, which stay until they are too many.
+//! The faults. Each happens, lasts for a while and is over, but for clients that misbehave, which
+//! stay until they are too many.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,7 +16,8 @@ use tests::{poison, skip, wait};
 
 use crate::estate::Estate;
 
-/// Connections that say nothing, at a time: below the daemon's limit, so that we can still ask it how it is.
+/// Connections that say nothing, at a time: below the daemon's limit, so that we can still ask it
+/// how it is.
 const SILENT: usize = 150;
 
 /// Readers of events that never read, at a time.
@@ -73,12 +75,21 @@ pub(crate) struct Faults<'a> {
 impl<'a> Faults<'a> {
     pub(crate) fn new(estate: &'a Estate, disk: Option<&'a SmallDisk>) -> Self {
         let can_lock = skip::tool("python3").is_some();
-        Self { estate, disk, can_lock, deaf: Vec::new(), silent: Vec::new(), last: String::new(), counts: BTreeMap::new() }
+        Self {
+            estate,
+            disk,
+            can_lock,
+            deaf: Vec::new(),
+            silent: Vec::new(),
+            last: String::new(),
+            counts: BTreeMap::new(),
+        }
     }
 
     /// Faults that cannot be had here, and why.
     pub(crate) fn absent(&self) -> Vec<&'static str> {
-        let disk = self.disk.is_none().then_some("a full disk: mounting a small file system needs root");
+        let disk =
+            self.disk.is_none().then_some("a full disk: mounting a small file system needs root");
         let lock = (!self.can_lock).then_some("a locked database: python3 is not on PATH");
         disk.into_iter().chain(lock).collect()
     }
@@ -116,7 +127,9 @@ impl<'a> Faults<'a> {
                 }
             }
             Fault::Person => self.person(scheduler, dice),
-            Fault::Poison => self.estate.poison(dice.percent(70).then(|| [poison::fetch_output(dice), poison::info_output(dice)])),
+            Fault::Poison => self.estate.poison(
+                dice.percent(70).then(|| [poison::fetch_output(dice), poison::info_output(dice)]),
+            ),
             Fault::FullDisk => {
                 if let Some(disk) = self.disk {
                     disk.fill();
@@ -147,14 +160,26 @@ impl<'a> Faults<'a> {
         self.deaf.clear();
         self.silent.clear();
         self.estate.poison(None);
-        wait::until("the daemon to be ready after the last fault", || (scheduler.get("/readyz")?.0 == 200).then_some(()));
+        wait::until("the daemon to be ready after the last fault", || {
+            (scheduler.get("/readyz")?.0 == 200).then_some(())
+        });
     }
 
     fn person(&mut self, scheduler: &Scheduler, dice: &mut Dice) {
         let target = self.estate.some(dice);
         let on = |does: &[&str]| {
-            let rest = [target.service.as_str(), "--app", &target.application, "--channel", &target.channel];
-            [&["services", does[0]], rest.as_slice(), &does[1..]].concat().iter().map(ToString::to_string).collect::<Vec<_>>()
+            let rest = [
+                target.service.as_str(),
+                "--app",
+                &target.application,
+                "--channel",
+                &target.channel,
+            ];
+            [&["services", does[0]], rest.as_slice(), &does[1..]]
+                .concat()
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
         };
         let words = match dice.below(8) {
             0 => on(&["pause"]),
@@ -163,8 +188,13 @@ impl<'a> Faults<'a> {
             4 | 5 => on(&["approve", "--yes"]),
             6 => on(&["reject", "--reason", "soak"]),
             _ => {
-                let path = format!("/v1/jobs?application={}&service={}&limit=1", target.application, target.service);
-                let newest = scheduler.get(&path).and_then(|(_, body)| serde_json::from_str::<serde_json::Value>(&body).ok());
+                let path = format!(
+                    "/v1/jobs?application={}&service={}&limit=1",
+                    target.application, target.service
+                );
+                let newest = scheduler
+                    .get(&path)
+                    .and_then(|(_, body)| serde_json::from_str::<serde_json::Value>(&body).ok());
                 match newest.as_ref().and_then(|page| page["items"][0]["id"].as_str()) {
                     Some(job) => ["jobs", "cancel", job].map(str::to_owned).to_vec(),
                     None => on(&["retry"]),
@@ -179,10 +209,16 @@ impl<'a> Faults<'a> {
         self.last = format!("pvnctl {}", words.join(" "));
         let output = scheduler.pvnctl(words);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{} ended with {}: {stderr}", self.last, output.status);
+        assert!(
+            matches!(output.status.code(), Some(0 | 1)),
+            "{} ended with {}: {stderr}",
+            self.last,
+            output.status
+        );
     }
 
-    /// Clients that never read what they asked for, or never ask. The oldest go where there are too many.
+    /// Clients that never read what they asked for, or never ask. The oldest go where there are too
+    /// many.
     fn connect(&mut self, scheduler: &Scheduler, deaf: bool, count: usize) {
         let address = scheduler.url().trim_start_matches("http://").to_owned();
         let (held, limit) = if deaf { (&mut self.deaf, DEAF) } else { (&mut self.silent, SILENT) };
@@ -190,7 +226,8 @@ impl<'a> Faults<'a> {
             let Ok(mut stream) = TcpStream::connect(&address) else { continue };
             if deaf {
                 let head = format!(
-                    "GET /v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer {}\r\n\r\n",
+                    "GET /v1/events HTTP/1.1\r\nHost: x\r\nAccept: \
+                     text/event-stream\r\nAuthorization: Bearer {}\r\n\r\n",
                     scheduler.token()
                 );
                 // One that is not taken in is a silent one.
@@ -220,10 +257,14 @@ fn some_wrapper(home: &Path, dice: &mut Dice) -> Option<u32> {
         let Ok(line) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return false };
         let line = String::from_utf8_lossy(&line).into_owned();
         let mut words = line.split('\0');
-        words.next().is_some_and(|program| program.ends_with("pvn-wrapper")) && words.any(|word| word.starts_with(home))
+        words.next().is_some_and(|program| program.ends_with("pvn-wrapper"))
+            && words.any(|word| word.starts_with(home))
     };
     let entries = std::fs::read_dir("/proc").ok()?.flatten();
-    let mut ours: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect();
+    let mut ours: Vec<u32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(is_ours)
+        .collect();
     ours.sort_unstable();
     if ours.is_empty() { None } else { Some(*dice.pick(&ours)) }
 }

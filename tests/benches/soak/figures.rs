@@ -1,4 +1,5 @@
-//! What is measured while faults happen: memory, files and disk of the daemon, and whether they stay flat.
+//! What is measured while faults happen: memory, files and disk of the daemon, and whether they
+//! stay flat.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,18 +10,20 @@ use tests::scheduler::Scheduler;
 use crate::estate::Estate;
 use crate::faults::Faults;
 
-/// Most that resident memory may be above what it was when everything was warm, MiB: twice what a restart of the daemon brings,
-/// which comes often here.
+/// Most that resident memory may be above what it was when everything was warm, MiB: twice what a
+/// restart of the daemon brings, which comes often here.
 const MEMORY_MIB: f64 = 48.0;
 
-/// Most that one job may leave on the disk, history included, KiB: its row with its indexes, entries of the log, its report,
-/// and the blobs of its output, of which one that is poisoned has up to some hundred KiB.
+/// Most that one job may leave on the disk, history included, KiB: its row with its indexes,
+/// entries of the log, its report, and the blobs of its output, of which one that is poisoned has
+/// up to some hundred KiB.
 const DISK_KIB_A_JOB: f64 = 64.0;
 
 /// What the log of the database and its like may come and go by, KiB.
 const DISK_SLACK_KIB: f64 = 64.0 * 1024.0;
 
-/// Directories of jobs that may be left beside each other: those in flight, those that are being stored, and spares.
+/// Directories of jobs that may be left beside each other: those in flight, those that are being
+/// stored, and spares.
 const SPOOL_ENTRIES: usize = 200;
 
 /// Open files of the daemon beyond those of misbehaving clients.
@@ -45,14 +48,17 @@ pub(crate) struct Figures {
 
 impl Figures {
     pub(crate) fn sample(&mut self, scheduler: &Scheduler, is_warm: bool) {
-        let newest = scheduler.get("/v1/jobs?limit=1").and_then(|(_, body)| serde_json::from_str::<serde_json::Value>(&body).ok());
+        let newest = scheduler
+            .get("/v1/jobs?limit=1")
+            .and_then(|(_, body)| serde_json::from_str::<serde_json::Value>(&body).ok());
         let jobs = newest.and_then(|page| page["total"].as_f64()).unwrap_or(self.last.jobs);
         let sample = Sample {
             memory_mib: cpu::resident_mib(scheduler.pid()),
             disk_kib: kib_below(&scheduler.data()),
             jobs,
             spool: std::fs::read_dir(scheduler.data().join("spool")).map_or(0, Iterator::count),
-            files: std::fs::read_dir(format!("/proc/{}/fd", scheduler.pid())).map_or(0, Iterator::count),
+            files: std::fs::read_dir(format!("/proc/{}/fd", scheduler.pid()))
+                .map_or(0, Iterator::count),
         };
         self.samples += 1;
         self.last = sample;
@@ -65,7 +71,12 @@ impl Figures {
         self.most.files = self.most.files.max(sample.files);
     }
 
-    pub(crate) fn print(&self, faults: &Faults<'_>, estate: &Estate, settled_after: Option<Duration>) {
+    pub(crate) fn print(
+        &self,
+        faults: &Faults<'_>,
+        estate: &Estate,
+        settled_after: Option<Duration>,
+    ) {
         let warm = self.warm.unwrap_or_default();
         let row = |what: &str, value: String| println!("{what:<48}{value:>14}");
         for (fault, count) in &faults.counts {
@@ -76,13 +87,23 @@ impl Figures {
         row("applies beside another", estate.overlaps().lines().count().to_string());
         row(
             "memory when warm, most, last: MiB",
-            format!("{:.0}, {:.0}, {:.0}", warm.memory_mib, self.most.memory_mib, self.last.memory_mib),
+            format!(
+                "{:.0}, {:.0}, {:.0}",
+                warm.memory_mib, self.most.memory_mib, self.last.memory_mib
+            ),
         );
-        row("disk when warm, last: MiB", format!("{:.1}, {:.1}", warm.disk_kib / 1024.0, self.last.disk_kib / 1024.0));
+        row(
+            "disk when warm, last: MiB",
+            format!("{:.1}, {:.1}", warm.disk_kib / 1024.0, self.last.disk_kib / 1024.0),
+        );
         row("disk a job since then: KiB", format!("{:.1}", self.disk_a_job()));
-        row("directories in the spool, most, last", format!("{}, {}", self.most.spool, self.last.spool));
+        row(
+            "directories in the spool, most, last",
+            format!("{}, {}", self.most.spool, self.last.spool),
+        );
         row("open files, most, last", format!("{}, {}", self.most.files, self.last.files));
-        let settled = settled_after.map_or("never".to_owned(), |after| format!("{:.1} s", after.as_secs_f64()));
+        let settled = settled_after
+            .map_or("never".to_owned(), |after| format!("{:.1} s", after.as_secs_f64()));
         row("from the last fault to all CONVERGED", settled);
     }
 
@@ -95,7 +116,12 @@ impl Figures {
     pub(crate) fn check(&self) {
         let warm = self.warm.unwrap_or_default();
         let most = warm.memory_mib + MEMORY_MIB;
-        assert!(self.most.memory_mib <= most, "memory grew from {:.0} to {:.0} MiB", warm.memory_mib, self.most.memory_mib);
+        assert!(
+            self.most.memory_mib <= most,
+            "memory grew from {:.0} to {:.0} MiB",
+            warm.memory_mib,
+            self.most.memory_mib
+        );
         let grown = self.last.disk_kib - warm.disk_kib;
         let may = DISK_SLACK_KIB + DISK_KIB_A_JOB * (self.last.jobs - warm.jobs).max(0.0);
         assert!(grown <= may, "the data directory grew by {grown:.0} KiB and may by {may:.0}");

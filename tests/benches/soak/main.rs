@@ -1,9 +1,10 @@
-//! Soak: all examples that run without a cluster at once under one daemon, and random faults for half an hour. Asserted all
-//! the time: no apply beside another of its instance, a daemon that never ends by itself, memory and disk within bounds.
-//! When the faults end everything converges. Prints its figures.
+//! Soak: all examples that run without a cluster at once under one daemon, and random faults for
+//! half an hour. Asserted all the time: no apply beside another of its instance, a daemon that
+//! never ends by itself, memory and disk within bounds. When the faults end everything converges.
+//! Prints its figures.
 //!
-//! `cargo bench -p tests --bench soak`; `PVN_SOAK_MINUTES=3` for a shorter run, `PVN_SOAK_SEED=7` for other faults.
-//! As root it also fills the disk, on a small file system of its own.
+//! `cargo bench -p tests --bench soak`; `PVN_SOAK_MINUTES=3` for a shorter run, `PVN_SOAK_SEED=7`
+//! for other faults. As root it also fills the disk, on a small file system of its own.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -21,14 +22,15 @@ use estate::Estate;
 use faults::Faults;
 use figures::Figures;
 
-/// Room for the data directory where we may make a disk of our own: a hundred times what a minute leaves.
+/// Room for the data directory where we may make a disk of our own: a hundred times what a minute
+/// leaves.
 const DISK: &str = "1g";
 
 /// Part of the time after which memory and disk count: by then everything has happened once.
 const WARM_UP: f64 = 0.25;
 
-/// Longest time from the last fault until everything is CONVERGED: two grace periods and back-offs of the examples, and what a
-/// busy machine adds.
+/// Longest time from the last fault until everything is CONVERGED: two grace periods and back-offs
+/// of the examples, and what a busy machine adds.
 const SETTLE_WITHIN: Duration = Duration::from_secs(300);
 
 fn main() {
@@ -42,7 +44,10 @@ fn main() {
     let estate = Estate::set_up(&scheduler);
     let mut dice = Dice::new(seed);
     let mut faults = Faults::new(&estate, disk.as_ref());
-    println!("{minutes} minutes of random faults, PVN_SOAK_SEED={seed}: {}", estate.names().join(", "));
+    println!(
+        "{minutes} minutes of random faults, PVN_SOAK_SEED={seed}: {}",
+        estate.names().join(", ")
+    );
     for absent in faults.absent() {
         println!("without: {absent}");
     }
@@ -79,8 +84,18 @@ fn main() {
 /// What holds at every moment.
 fn check(scheduler: &mut Scheduler, estate: &Estate, faults: &Faults) {
     if let Some(status) = scheduler.exited() {
-        panic!("the daemon ended by itself with {status} after {}\n{}", faults.last(), scheduler.log());
+        panic!(
+            "the daemon ended by itself with {status} after {}\n{}",
+            faults.last(),
+            scheduler.log()
+        );
     }
     let overlaps = estate.overlaps();
-    assert_eq!(overlaps, "", "an apply beside another one after {}\n{}", faults.last(), scheduler.log());
+    assert_eq!(
+        overlaps,
+        "",
+        "an apply beside another one after {}\n{}",
+        faults.last(),
+        scheduler.log()
+    );
 }

@@ -1,5 +1,6 @@
-//! A run that is delivered: how soon a scheduler hears what the command writes, and how long the wrapper stays when the
-//! command has ended. The scheduler is the least one: it takes everything at once and keeps nothing.
+//! A run that is delivered: how soon a scheduler hears what the command writes, and how long the
+//! wrapper stays when the command has ended. The scheduler is the least one: it takes everything at
+//! once and keeps nothing.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -38,8 +39,15 @@ pub(crate) fn table(bench: &Bench) {
     for round in 0..ROUNDS {
         *first.lock().expect("nobody panics") = None;
         let mut command = bench.exec();
-        command.args(["--", "sh", "-c", SCRIPT]).arg(&ended).stdin(Stdio::null()).stdout(Stdio::null());
-        command.env("PVN_API_URL", &url).env("PVN_TOKEN", "token").env("PVN_JOB_ID", format!("job-{round}"));
+        command
+            .args(["--", "sh", "-c", SCRIPT])
+            .arg(&ended)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+            .env("PVN_API_URL", &url)
+            .env("PVN_TOKEN", "token")
+            .env("PVN_JOB_ID", format!("job-{round}"));
         let start = Instant::now();
         let mut running = command.spawn().expect("it can be started");
         // Opened when the command does, and at its end when it ends.
@@ -48,11 +56,27 @@ pub(crate) fn table(bench: &Bench) {
         let end = Instant::now();
         assert!(running.wait().expect("it ends").success());
         exits.push(end.elapsed());
-        first_bytes.push(first.lock().expect("nobody panics").expect("a piece arrived while it ran").saturating_duration_since(start));
+        first_bytes.push(
+            first
+                .lock()
+                .expect("nobody panics")
+                .expect("a piece arrived while it ran")
+                .saturating_duration_since(start),
+        );
     }
-    row("first byte at the scheduler, from the start, p50", ms(percentile(&mut first_bytes, 0.5)), "ms", "under 250");
+    row(
+        "first byte at the scheduler, from the start, p50",
+        ms(percentile(&mut first_bytes, 0.5)),
+        "ms",
+        "under 250",
+    );
     row("  the slowest of 20", ms(percentile(&mut first_bytes, 1.0)), "ms", "under 250");
-    row("from the end of the command to ours, delivered, p50", ms(percentile(&mut exits, 0.5)), "ms", "under 3");
+    row(
+        "from the end of the command to ours, delivered, p50",
+        ms(percentile(&mut exits, 0.5)),
+        "ms",
+        "under 3",
+    );
     row("  the slowest of 20", ms(percentile(&mut exits, 1.0)), "ms", "");
 }
 
@@ -74,17 +98,29 @@ fn serve(stream: TcpStream, first: &First) {
             headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
             header.clear();
         }
-        let number = |name: &str| headers.get(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
+        let number =
+            |name: &str| headers.get(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
         let length = number("content-length");
         if requests.read_exact(&mut vec![0; length as usize]).is_err() {
             return;
         }
         let answer = if line.starts_with("PATCH") {
             first.lock().expect("nobody panics").get_or_insert_with(Instant::now);
-            format!("HTTP/1.1 204 No Content\r\nUpload-Offset: {}\r\n\r\n", number("upload-offset") + length)
+            format!(
+                "HTTP/1.1 204 No Content\r\nUpload-Offset: {}\r\n\r\n",
+                number("upload-offset") + length
+            )
         } else {
-            let body = if line.contains("/report") { r#"{"accepted": true}"# } else { r#"{"cancel": false}"# };
-            format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+            let body = if line.contains("/report") {
+                r#"{"accepted": true}"#
+            } else {
+                r#"{"cancel": false}"#
+            };
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \
+                 {}\r\n\r\n{body}",
+                body.len()
+            )
         };
         if answers.write_all(answer.as_bytes()).is_err() {
             return;

@@ -1,8 +1,10 @@
-//! What the wrapper costs, beside other inits and beside no wrapper at all, in one run: `docs/wrapper-benchmark.md` has the
-//! method. It measures the program that is shipped: the static one that `images/build-wrapper.sh` builds.
+//! What the wrapper costs, beside other inits and beside no wrapper at all, in one run:
+//! `docs/wrapper-benchmark.md` has the method. It measures the program that is shipped: the static
+//! one that `images/build-wrapper.sh` builds.
 //!
-//! `cargo bench -p tests --bench wrapper [-- PART...]`, a part being `start`, `memory`, `throughput`, `slowdown`,
-//! `delivery`, `orphans` or `size`; without any, all. `PVN_WRAPPER=FILE` measures another build, `PVN_BENCH_DIR=DIR` spools there.
+//! `cargo bench -p tests --bench wrapper [-- PART...]`, a part being `start`, `memory`,
+//! `throughput`, `slowdown`, `delivery`, `orphans` or `size`; without any, all. `PVN_WRAPPER=FILE`
+//! measures another build, `PVN_BENCH_DIR=DIR` spools there.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -20,15 +22,20 @@ use std::time::Duration;
 use tests::programs::shipped_wrapper;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if let [first, rest @ ..] = arguments.as_slice()
         && first == child::FLAG
     {
         child::run(rest);
         return;
     }
-    let bench = Bench { wrapper: shipped_wrapper(), directory: tempfile::tempdir_in(directory()).expect("a directory for spools") };
-    let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == part);
+    let bench = Bench {
+        wrapper: shipped_wrapper(),
+        directory: tempfile::tempdir_in(directory()).expect("a directory for spools"),
+    };
+    let wanted =
+        |part: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == part);
     let parts: [(&str, Table); 7] = [
         ("start", start::table),
         ("memory", memory::table),
@@ -71,7 +78,10 @@ impl Bench {
 /// Where spools go: memory where there is some, so that the wrapper is measured and not a disk.
 fn directory() -> PathBuf {
     let memory = Path::new("/dev/shm");
-    std::env::var_os("PVN_BENCH_DIR").map_or_else(|| if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }, PathBuf::from)
+    std::env::var_os("PVN_BENCH_DIR").map_or_else(
+        || if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() },
+        PathBuf::from,
+    )
 }
 
 fn size(bench: &Bench) {

@@ -1,5 +1,5 @@
-//! Start and exit of `true`, over executing it directly, beside other inits: runs interleaved one by one, so that whatever
-//! else the machine does hits all alike.
+//! Start and exit of `true`, over executing it directly, beside other inits: runs interleaved one
+//! by one, so that whatever else the machine does hits all alike.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,8 +12,10 @@ use crate::{Bench, ms, percentile};
 /// Rounds, each with one run of everything.
 const ROUNDS: usize = 1000;
 
-/// Other inits, and how they are told to hand signals on to the whole group, which costs them nothing at the start.
-const PEERS: &[(&str, &[&str])] = &[("tini-static", &["-g", "--"]), ("dumb-init", &["--"]), ("catatonit", &["-g", "--"])];
+/// Other inits, and how they are told to hand signals on to the whole group, which costs them
+/// nothing at the start.
+const PEERS: &[(&str, &[&str])] =
+    &[("tini-static", &["-g", "--"]), ("dumb-init", &["--"]), ("catatonit", &["-g", "--"])];
 
 struct Contestant {
     name: String,
@@ -33,15 +35,22 @@ pub(crate) fn table(bench: &Bench) {
     let mut all = vec![
         contestant("`true`, executed directly", &[]),
         contestant("pvn-wrapper exec", &[&wrapper, "exec", "--"]),
-        contestant("pvn-wrapper exec --job DIR (as the daemon runs it)", &[&wrapper, "exec", "--job", "DIR", "--"]),
-        contestant("pvn-wrapper exec --report FILE (synced)", &[&wrapper, "exec", "--report", &report, "--"]),
+        contestant(
+            "pvn-wrapper exec --job DIR (as the daemon runs it)",
+            &[&wrapper, "exec", "--job", "DIR", "--"],
+        ),
+        contestant(
+            "pvn-wrapper exec --report FILE (synced)",
+            &[&wrapper, "exec", "--report", &report, "--"],
+        ),
     ];
     let mut absent = Vec::new();
     for (peer, flags) in PEERS {
         match tool(peer) {
             Some(path) => {
                 let path = path.display().to_string();
-                let start: Vec<&str> = [path.as_str()].into_iter().chain(flags.iter().copied()).collect();
+                let start: Vec<&str> =
+                    [path.as_str()].into_iter().chain(flags.iter().copied()).collect();
                 all.push(contestant(peer, &start));
             }
             None => absent.push(*peer),
@@ -68,9 +77,16 @@ pub(crate) fn table(bench: &Bench) {
         "start and exit, ms", "p50", "p99", "over", "ratio"
     );
     for contestant in &mut all {
-        let (p50, p99) = (percentile(&mut contestant.took, 0.5), percentile(&mut contestant.took, 0.99));
+        let (p50, p99) =
+            (percentile(&mut contestant.took, 0.5), percentile(&mut contestant.took, 0.99));
         let over = ms(p50) - ms(direct);
-        println!("{:<58}{:>8.3}{:>8.3}{over:>+10.3}{:>8.2}", contestant.name, ms(p50), ms(p99), ms(p50) / ms(direct));
+        println!(
+            "{:<58}{:>8.3}{:>8.3}{over:>+10.3}{:>8.2}",
+            contestant.name,
+            ms(p50),
+            ms(p99),
+            ms(p50) / ms(direct)
+        );
     }
     for peer in absent {
         println!("{peer:<58}skipped: it is not installed");

@@ -1,5 +1,5 @@
-//! Arbitrary configs: documents put together from fields with values at their edges. What the reader takes must run; what it
-//! refuses must be refused in its own words.
+//! Arbitrary configs: documents put together from fields with values at their edges. What the
+//! reader takes must run; what it refuses must be refused in its own words.
 
 use serde_json::{Map, Value, json};
 use tests::dice::{self, Dice};
@@ -9,12 +9,28 @@ use tests::{poison, wait};
 use super::{BATCHES, all_converged, is_well, restart};
 
 /// What comes after the poison: every name of it again, with nothing that could hold it back.
-const GOOD: &str = "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      \
-                    taskConfig: {program: {name: do, entrypoint: ['true']}}\n---\napplication:\n  name: app\n  releaseChannels:\n  \
-                    - {name: c0, runtimes: [{runtime: r}]}\n  - {name: c1, runtimes: [{runtime: r}]}\n---\n\
-                    service: {name: s0, application: app}\n---\nservice: {name: s1, application: app}\n";
+const GOOD: &str = "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    \
+                    apply:\n      taskConfig: {program: {name: do, entrypoint: \
+                    ['true']}}\n---\napplication:\n  name: app\n  releaseChannels:\n  - {name: \
+                    c0, runtimes: [{runtime: r}]}\n  - {name: c1, runtimes: [{runtime: \
+                    r}]}\n---\nservice: {name: s0, application: app}\n---\nservice: {name: s1, \
+                    application: app}\n";
 
-const DURATIONS: &[&str] = &["1ms", "0.001s", "1s", "0.5s", "90s", "1h30m", "876000h", "3153600000s", "0s", "-1s", "36500d", "1ns", ""];
+const DURATIONS: &[&str] = &[
+    "1ms",
+    "0.001s",
+    "1s",
+    "0.5s",
+    "90s",
+    "1h30m",
+    "876000h",
+    "3153600000s",
+    "0s",
+    "-1s",
+    "36500d",
+    "1ns",
+    "",
+];
 
 const CRONS: &[&str] = &[
     "* * * * * *",
@@ -31,7 +47,14 @@ const CRONS: &[&str] = &[
     "99 * * * *",
 ];
 
-const ZONES: &[&str] = &["Europe/Berlin", "UTC", "Pacific/Apia", "America/St_Johns", "Antarctica/Troll", "Nowhere/Land"];
+const ZONES: &[&str] = &[
+    "Europe/Berlin",
+    "UTC",
+    "Pacific/Apia",
+    "America/St_Johns",
+    "Antarctica/Troll",
+    "Nowhere/Land",
+];
 
 const TEMPLATES: &[&str] = &[
     "{{.Params.size}}",
@@ -49,7 +72,13 @@ struct Maker<'a>(&'a mut Dice);
 
 impl Maker<'_> {
     /// Puts a field in, this often.
-    fn maybe(&mut self, message: &mut Map<String, Value>, often: usize, field: &str, value: impl FnOnce(&mut Self) -> Value) {
+    fn maybe(
+        &mut self,
+        message: &mut Map<String, Value>,
+        often: usize,
+        field: &str,
+        value: impl FnOnce(&mut Self) -> Value,
+    ) {
         if self.0.percent(often) {
             let value = value(self);
             message.insert(field.to_owned(), value);
@@ -58,7 +87,11 @@ impl Maker<'_> {
 
     fn duration(&mut self) -> Value {
         // Mostly one that is taken: of a document with ten fields otherwise none would be.
-        if self.0.percent(85) { json!(self.0.pick(&DURATIONS[..8])) } else { json!(self.0.pick(DURATIONS)) }
+        if self.0.percent(85) {
+            json!(self.0.pick(&DURATIONS[..8]))
+        } else {
+            json!(self.0.pick(DURATIONS))
+        }
     }
 
     fn cron(&mut self) -> Value {
@@ -102,7 +135,14 @@ impl Maker<'_> {
     fn runtime(&mut self) -> Value {
         let mut custom = Map::from_iter([("proxyRuntime".to_owned(), json!({"runtime": "local"}))]);
         self.maybe(&mut custom, 75, "fetch", |maker| {
-            let script = *maker.0.pick(&["exit 0", "exit 2", "exit 1", "kill -9 $$", "echo no; exit 3", "echo '{\"objects\": []}'"]);
+            let script = *maker.0.pick(&[
+                "exit 0",
+                "exit 2",
+                "exit 1",
+                "kill -9 $$",
+                "echo no; exit 3",
+                "echo '{\"objects\": []}'",
+            ]);
             let mut fetch = Map::from_iter([("taskConfig".to_owned(), maker.task(script))]);
             if maker.0.percent(30) {
                 fetch.insert("pollSchedule".to_owned(), maker.cron());
@@ -111,7 +151,9 @@ impl Maker<'_> {
                 maker.maybe(&mut fetch, 60, "pollInterval", Self::duration);
                 maker.maybe(&mut fetch, 60, "steadyStatePollInterval", Self::duration);
             }
-            maker.maybe(&mut fetch, 30, "fetchMode", |maker| json!(maker.0.pick(&["EXIT_CODE", "STRUCTURED_OUTPUT"])));
+            maker.maybe(&mut fetch, 30, "fetchMode", |maker| {
+                json!(maker.0.pick(&["EXIT_CODE", "STRUCTURED_OUTPUT"]))
+            });
             maker.maybe(&mut fetch, 40, "retryPolicy", Self::retry);
             maker.maybe(&mut fetch, 30, "timeout", Self::duration);
             fetch.into()
@@ -130,36 +172,60 @@ impl Maker<'_> {
         );
         custom.insert("apply".to_owned(), apply.into());
         self.maybe(&mut custom, 30, "getInfo", |maker| {
-            let mut info = Map::from_iter([("taskConfig".to_owned(), maker.task("echo '{\"outputs\": []}'"))]);
+            let mut info =
+                Map::from_iter([("taskConfig".to_owned(), maker.task("echo '{\"outputs\": []}'"))]);
             maker.maybe(&mut info, 50, "pollInterval", Self::duration);
             maker.maybe(&mut info, 30, "retryPolicy", Self::retry);
             info.into()
         });
         self.maybe(&mut custom, 30, "convergenceGracePeriod", Self::duration);
-        self.maybe(&mut custom, 20, "requireApprovalBeforeApply", |maker| maker.0.percent(80).into());
+        self.maybe(&mut custom, 20, "requireApprovalBeforeApply", |maker| {
+            maker.0.percent(80).into()
+        });
         self.maybe(&mut custom, 20, "approvalTimeout", Self::duration);
         self.maybe(&mut custom, 20, "applyId", Self::text);
-        self.maybe(&mut custom, 60, "parameters", |maker| json!([{"name": "size", "string": {"defaultValue": maker.text()}}]));
+        self.maybe(
+            &mut custom,
+            60,
+            "parameters",
+            |maker| json!([{"name": "size", "string": {"defaultValue": maker.text()}}]),
+        );
         json!({"runtime": {"name": "r", "labels": [{"label": "env", "value": "x"}], "custom": custom}})
     }
 
     fn application(&mut self) -> Value {
         let mut channels = vec![json!({"name": "c0", "runtimes": [{"runtime": "r"}]})];
-        let mut second = Map::from_iter([("name".to_owned(), json!("c1")), ("runtimes".to_owned(), json!([{"runtime": "r"}]))]);
+        let mut second = Map::from_iter([
+            ("name".to_owned(), json!("c1")),
+            ("runtimes".to_owned(), json!([{"runtime": "r"}])),
+        ]);
         self.maybe(&mut second, 50, "preconditions", |maker| {
             let stable = json!({"releaseChannelStable": {"releaseChannel": maker.0.pick(&["c0", "c0", "c0", "c1"])}});
             let manual = json!({"manualApproval": {"name": "qa", "description": maker.text(), "minApprovers": maker.whole()}});
             if maker.0.percent(50) { json!([stable, manual]) } else { json!([stable]) }
         });
-        self.maybe(&mut second, 40, "constants", |maker| json!([{"name": "region", "string": {"value": maker.text()}}]));
+        self.maybe(
+            &mut second,
+            40,
+            "constants",
+            |maker| json!([{"name": "region", "string": {"value": maker.text()}}]),
+        );
         channels.push(second.into());
         json!({"application": {"name": "app", "releaseChannels": channels}})
     }
 
     fn service(&mut self, name: &str) -> Value {
-        let mut service = Map::from_iter([("name".to_owned(), json!(name)), ("application".to_owned(), json!("app"))]);
+        let mut service = Map::from_iter([
+            ("name".to_owned(), json!(name)),
+            ("application".to_owned(), json!("app")),
+        ]);
         self.maybe(&mut service, 30, "progressDeadline", Self::duration);
-        self.maybe(&mut service, 30, "autoRollback", |maker| json!({"disabled": maker.0.percent(30)}));
+        self.maybe(
+            &mut service,
+            30,
+            "autoRollback",
+            |maker| json!({"disabled": maker.0.percent(30)}),
+        );
         self.maybe(&mut service, 20, "bundleName", Self::text);
         self.maybe(&mut service, 30, "env", |maker| json!({"B": {"value": maker.text()}}));
         json!({ "service": service })
@@ -167,19 +233,27 @@ impl Maker<'_> {
 
     /// A file of documents as JSON, which is YAML too.
     fn file(&mut self) -> String {
-        let documents = [self.runtime(), self.application(), self.service("s0"), self.service("s1")];
+        let documents =
+            [self.runtime(), self.application(), self.service("s0"), self.service("s1")];
         documents.map(|document| format!("---\n{document}\n")).concat()
     }
 }
 
 #[test]
 fn arbitrary_configs_end_no_daemon_and_a_good_one_converges() {
-    let (batches, seed) = (dice::number("PVN_FUZZ_BATCHES", BATCHES), dice::number("PVN_FUZZ_SEED", 1));
+    let (batches, seed) =
+        (dice::number("PVN_FUZZ_BATCHES", BATCHES), dice::number("PVN_FUZZ_SEED", 1));
     let mut scheduler = Scheduler::start();
     let path = scheduler.home().join("fuzz.pvn.yaml");
     let apply = |scheduler: &Scheduler, text: &str| {
         std::fs::write(&path, text).expect("a file can be written");
-        scheduler.pvnctl(["configs", "apply", "--no-prompt", "--push", path.to_str().expect("the path is UTF-8")])
+        scheduler.pvnctl([
+            "configs",
+            "apply",
+            "--no-prompt",
+            "--push",
+            path.to_str().expect("the path is UTF-8"),
+        ])
     };
     let mut taken = 0;
     for batch in 0..batches {
@@ -190,10 +264,20 @@ fn arbitrary_configs_end_no_daemon_and_a_good_one_converges() {
             let output = apply(&scheduler, &text);
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             let input = || format!("batch {batch} of PVN_FUZZ_SEED={seed}: {text}\n{stderr}");
-            assert!(matches!(output.status.code(), Some(0 | 1)), "pvnctl ended with {} after {}", output.status, input());
+            assert!(
+                matches!(output.status.code(), Some(0 | 1)),
+                "pvnctl ended with {} after {}",
+                output.status,
+                input()
+            );
             assert!(!stderr.contains("panicked"), "pvnctl panicked after {}", input());
             if !output.status.success() {
-                assert!(scheduler.exited().is_none(), "the daemon ended by itself after {}\n{}", input(), scheduler.log());
+                assert!(
+                    scheduler.exited().is_none(),
+                    "the daemon ended by itself after {}\n{}",
+                    input(),
+                    scheduler.log()
+                );
                 continue;
             }
             taken += 1;
@@ -206,14 +290,23 @@ fn arbitrary_configs_end_no_daemon_and_a_good_one_converges() {
         }
         restart(&mut scheduler, batch % 2 == 0);
         if taken > 0 {
-            is_well(&mut scheduler, &|| format!("the restart after batch {batch} of PVN_FUZZ_SEED={seed}"));
+            is_well(&mut scheduler, &|| {
+                format!("the restart after batch {batch} of PVN_FUZZ_SEED={seed}")
+            });
         }
     }
-    assert!(taken > 0, "every config was refused; the last one: {}", std::fs::read_to_string(&path).unwrap_or_default());
+    assert!(
+        taken > 0,
+        "every config was refused; the last one: {}",
+        std::fs::read_to_string(&path).unwrap_or_default()
+    );
     let good = apply(&scheduler, GOOD);
     assert!(good.status.success(), "{}", String::from_utf8_lossy(&good.stderr));
     wait::within(wait::PATIENCE, || all_converged(&scheduler).then_some(())).unwrap_or_else(|| {
         let list = scheduler.json(&["services", "list", "--app", "app"]);
-        panic!("a good config does not converge after PVN_FUZZ_SEED={seed}: {list:#}\n{}", scheduler.log());
+        panic!(
+            "a good config does not converge after PVN_FUZZ_SEED={seed}: {list:#}\n{}",
+            scheduler.log()
+        );
     });
 }

@@ -1,5 +1,5 @@
-//! The targets of `wrapper/src/fuzz/targets.rs` and what they try, compiled once more for libFuzzer: the wrapper itself is a
-//! program, which nothing can link.
+//! The targets of `wrapper/src/fuzz/targets.rs` and what they try, compiled once more for
+//! libFuzzer: the wrapper itself is a program, which nothing can link.
 
 #[path = "../../src/args/declared.rs"]
 mod declared;

@@ -1,5 +1,6 @@
-//! What `--in` and `--out` declare: files that are put in place before the start, and files that are handed over after the end.
-//! Read by `args` and `quick`. Fuzzed, so it knows nothing of the rest of the wrapper.
+//! What `--in` and `--out` declare: files that are put in place before the start, and files that
+//! are handed over after the end. Read by `args` and `quick`. Fuzzed, so it knows nothing of the
+//! rest of the wrapper.
 
 use std::path::PathBuf;
 
@@ -14,12 +15,17 @@ pub(crate) struct DeclaredInput {
 
 impl DeclaredInput {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let (path, reference) = text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `PATH=fetch:NAME`"))?;
+        let (path, reference) = text
+            .rsplit_once('=')
+            .ok_or_else(|| format!("`{text}` has no `=`; write `PATH=fetch:NAME`"))?;
         if path.is_empty() {
             return Err(format!("`{text}` names no path before `=`"));
         }
         if !spool::is_input_reference(reference) {
-            return Err(format!("`{reference}` is neither `fetch:NAME` nor a blob id (`sha256:` and 64 hexadecimal digits)"));
+            return Err(format!(
+                "`{reference}` is neither `fetch:NAME` nor a blob id (`sha256:` and 64 \
+                 hexadecimal digits)"
+            ));
         }
         Ok(Self { path: path.into(), reference: reference.to_owned() })
     }
@@ -34,9 +40,14 @@ pub(crate) struct DeclaredOutput {
 
 impl DeclaredOutput {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let (name, path) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `NAME=PATH`"))?;
+        let (name, path) = text
+            .split_once('=')
+            .ok_or_else(|| format!("`{text}` has no `=`; write `NAME=PATH`"))?;
         if !spool::is_output_name(name) {
-            return Err(format!("`{name}` cannot name an output: use letters, digits, `.`, `_` and `-`, not starting with a dot"));
+            return Err(format!(
+                "`{name}` cannot name an output: use letters, digits, `.`, `_` and `-`, not \
+                 starting with a dot"
+            ));
         }
         if path.is_empty() {
             return Err(format!("`{text}` names no path after `=`"));

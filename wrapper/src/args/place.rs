@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// The one name of the place: absolute, its directory without `.`, `..` and symlinks. The last part stays as it is, for an input
-/// takes the place of a symlink and not of what that leads to.
+/// The one name of the place: absolute, its directory without `.`, `..` and symlinks. The last part
+/// stays as it is, for an input takes the place of a symlink and not of what that leads to.
 pub(super) fn of(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut resolved = PathBuf::new();

@@ -1,5 +1,5 @@
-//! How long to wait before another try, as arithmetic: exponential with full jitter, and what the scheduler asks for. Called
-//! by `courier`, `heart` and `inputs`.
+//! How long to wait before another try, as arithmetic: exponential with full jitter, and what the
+//! scheduler asks for. Called by `courier`, `heart` and `inputs`.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 /// Longest first wait. A scheduler that was restarted is back within a second or so.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Longest wait of our own: a scheduler that comes back after an hour hears of everything within this time.
+/// Longest wait of our own: a scheduler that comes back after an hour hears of everything within
+/// this time.
 const LONGEST: Duration = Duration::from_secs(15);
 
 /// Shortest wait, so that bad luck with the dice makes no tight loop.
@@ -39,14 +40,15 @@ impl Backoff {
     }
 }
 
-/// From 0 to 1. The standard library's hasher is seeded by the system and good enough to spread requests.
+/// From 0 to 1. The standard library's hasher is seeded by the system and good enough to spread
+/// requests.
 fn random() -> f64 {
     let bits = RandomState::new().hash_one(0) >> 11;
     bits as f64 / (1_u64 << 53) as f64
 }
 
-/// What `Retry-After` asks for: seconds, or a date (RFC 9110, 10.2.3), which is taken against the answer's own `Date` where
-/// there is one, for our clock may be wrong.
+/// What `Retry-After` asks for: seconds, or a date (RFC 9110, 10.2.3), which is taken against the
+/// answer's own `Date` where there is one, for our clock may be wrong.
 pub(crate) fn retry_after(value: &str, date: Option<&str>, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
@@ -67,7 +69,10 @@ mod tests {
             let mut backoff = Backoff::default();
             for limit in [1, 2, 4, 8, 15, 15, 15] {
                 let wait = backoff.next(None);
-                assert!((SHORTEST..=Duration::from_secs(limit)).contains(&wait), "{wait:?} of {limit} s");
+                assert!(
+                    (SHORTEST..=Duration::from_secs(limit)).contains(&wait),
+                    "{wait:?} of {limit} s"
+                );
             }
             backoff.reset();
             assert!(backoff.next(None) <= FIRST);
@@ -77,7 +82,10 @@ mod tests {
     #[test]
     fn waits_are_spread_over_the_whole_range() {
         let waits: Vec<Duration> = (0..200).map(|_| Backoff::default().next(None)).collect();
-        assert!(waits.iter().any(|wait| *wait < FIRST / 4) && waits.iter().any(|wait| *wait > FIRST * 3 / 4));
+        assert!(
+            waits.iter().any(|wait| *wait < FIRST / 4)
+                && waits.iter().any(|wait| *wait > FIRST * 3 / 4)
+        );
     }
 
     #[test]
@@ -92,7 +100,11 @@ mod tests {
     fn retry_after_comes_in_two_forms() {
         let epoch = SystemTime::UNIX_EPOCH;
         let check = |value: &str, date: Option<&str>, seconds: Option<u64>| {
-            assert_eq!(retry_after(value, date, epoch), seconds.map(Duration::from_secs), "{value}");
+            assert_eq!(
+                retry_after(value, date, epoch),
+                seconds.map(Duration::from_secs),
+                "{value}"
+            );
         };
         check("120", None, Some(120));
         check(" 0 ", None, Some(0));

@@ -1,10 +1,12 @@
-//! The requests of the wire protocol, and what their answers mean. Called by `courier`, `heart` and `fetch`; nobody else
-//! knows HTTP. Nothing here waits or tries again: that is the callers' business.
+//! The requests of the wire protocol, and what their answers mean. Called by `courier`, `heart` and
+//! `fetch`; nobody else knows HTTP. Nothing here waits or tries again: that is the callers'
+//! business.
 //!
-//! What always holds: the token stands in one header and in no message; every connect, read and write has a limit; a
-//! redirect is not followed, for it would carry the job's output to somebody who was not named; only an answer that has the
-//! protocol's own marks is believed. A proxy, an ingress without a backend, a login page or a captive portal answers in the
-//! scheduler's place: what it says is no answer, and the request is made again.
+//! What always holds: the token stands in one header and in no message; every connect, read and
+//! write has a limit; a redirect is not followed, for it would carry the job's output to somebody
+//! who was not named; only an answer that has the protocol's own marks is believed. A proxy, an
+//! ingress without a backend, a login page or a captive portal answers in the scheduler's place:
+//! what it says is no answer, and the request is made again.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -24,8 +26,8 @@ use crate::copying::{FILE_LIMIT_BYTES, copy};
 /// Time for connection, proxy and TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest silence in an answer, and longest wait for the other side to take more: a slow scheduler is waited for, a dead one
-/// is given up.
+/// Longest silence in an answer, and longest wait for the other side to take more: a slow scheduler
+/// is waited for, a dead one is given up.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Buffers of a connection: the least memory that costs no throughput.
@@ -117,11 +119,23 @@ impl JobClient {
             config = config.tls_config(TlsConfig::builder().root_certs(roots.clone()).build());
         }
         let useless = roots.err();
-        Self { agent: config.build().new_agent(), base: target.base(), tokens: target.tokens.clone(), useless, on_cancel }
+        Self {
+            agent: config.build().new_agent(),
+            base: target.base(),
+            tokens: target.tokens.clone(),
+            useless,
+            on_cancel,
+        }
     }
 
-    /// `PATCH /streams/{name}`: the next offset wanted, whether the piece was taken or refused for a gap.
-    pub(crate) fn patch(&self, stream: Stream, offset: u64, body: RequestBody<'_>) -> Result<u64, RequestFault> {
+    /// `PATCH /streams/{name}`: the next offset wanted, whether the piece was taken or refused for
+    /// a gap.
+    pub(crate) fn patch(
+        &self,
+        stream: Stream,
+        offset: u64,
+        body: RequestBody<'_>,
+    ) -> Result<u64, RequestFault> {
         let path = format!("/streams/{}", stream.as_str());
         let headers = [(wire::OFFSET_HEADER, offset.to_string())];
         let answer = self.call("PATCH", &path, &headers, body)?;
@@ -135,23 +149,38 @@ impl JobClient {
 
     /// `HEAD /streams/{name}`: the next offset wanted.
     pub(crate) fn offset(&self, stream: Stream) -> Result<u64, RequestFault> {
-        let answer = self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], RequestBody::Nothing);
+        let answer =
+            self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], RequestBody::Nothing);
         match answer.and_then(|answer| match (answer.status.as_u16(), answer.offset()) {
             (_, Some(wanted)) => Ok(wanted),
             (409, None) => Err(answer.over()),
             (_, None) => Err(answer.not_the_schedulers()),
         }) {
             // Without a body nobody can tell who says so, and of what: what has one is asked.
-            Err(RequestFault::Over(why)) => Err(self.heartbeat().err().unwrap_or(RequestFault::Again { why, after: None })),
+            Err(RequestFault::Over(why)) => {
+                Err(self.heartbeat().err().unwrap_or(RequestFault::Again { why, after: None }))
+            }
             told => told,
         }
     }
 
     /// `PUT /files/{name}`, whole or `length` bytes from `offset` on.
-    pub(crate) fn file(&self, name: &str, file: &File, offset: u64, length: u64, total: u64) -> Result<FileAnswer, RequestFault> {
-        let place = [(wire::OFFSET_HEADER, offset.to_string()), (wire::LENGTH_HEADER, total.to_string())];
+    pub(crate) fn file(
+        &self,
+        name: &str,
+        file: &File,
+        offset: u64,
+        length: u64,
+        total: u64,
+    ) -> Result<FileAnswer, RequestFault> {
+        let place =
+            [(wire::OFFSET_HEADER, offset.to_string()), (wire::LENGTH_HEADER, total.to_string())];
         let headers: &[_] = if length < total { &place } else { &[] };
-        let body = if length == 0 { RequestBody::Bytes(b"") } else { RequestBody::File { file, from: offset, length } };
+        let body = if length == 0 {
+            RequestBody::Bytes(b"")
+        } else {
+            RequestBody::File { file, from: offset, length }
+        };
         let answer = self.call("PUT", &format!("/files/{name}"), headers, body)?;
         match (answer.status.as_u16(), answer.offset()) {
             (201, _) => match serde_json::from_slice::<wire::StoredFile>(&answer.body) {
@@ -164,21 +193,41 @@ impl JobClient {
         }
     }
 
-    /// `GET /inputs/{ref}` into `to`. Whether it is the right one, and all of it, is for the caller to judge.
-    pub(crate) fn input(&self, reference: &str, to: &mut File) -> Result<ReceivedInput, RequestFault> {
-        let mut response = self.send("GET", &format!("/inputs/{reference}"), &[], RequestBody::Nothing)?;
-        if response.status() == StatusCode::OK && media_type(response.headers()) == Some(INPUT_CONTENT_TYPE) {
-            let cut = |why: &dyn std::fmt::Display| RequestFault::Again { why: format!("the answer broke off: {why}"), after: None };
-            let number = |name: header::HeaderName| response.headers().get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
+    /// `GET /inputs/{ref}` into `to`. Whether it is the right one, and all of it, is for the caller
+    /// to judge.
+    pub(crate) fn input(
+        &self,
+        reference: &str,
+        to: &mut File,
+    ) -> Result<ReceivedInput, RequestFault> {
+        let mut response =
+            self.send("GET", &format!("/inputs/{reference}"), &[], RequestBody::Nothing)?;
+        if response.status() == StatusCode::OK
+            && media_type(response.headers()) == Some(INPUT_CONTENT_TYPE)
+        {
+            let cut = |why: &dyn std::fmt::Display| RequestFault::Again {
+                why: format!("the answer broke off: {why}"),
+                after: None,
+            };
+            let number = |name: header::HeaderName| {
+                response.headers().get(name)?.to_str().ok()?.trim().parse::<u64>().ok()
+            };
             let length = number(header::CONTENT_LENGTH);
-            let named = response.headers().get(wire::BLOB_HEADER).map(|blob| blob.to_str().ok()?.trim().parse().ok());
+            let named = response
+                .headers()
+                .get(wire::BLOB_HEADER)
+                .map(|blob| blob.to_str().ok()?.trim().parse().ok());
             let most = FILE_LIMIT_BYTES + 1;
             let mut body = response.body_mut().with_config().limit(u64::MAX).reader().take(most);
             let blob = copy(&mut body, to).map_err(|error| cut(&error))?;
             let arrived = most - body.limit();
             return match named {
-                _ if arrived == most => Err(RequestFault::Never(format!("it has more than {FILE_LIMIT_BYTES} bytes"))),
-                _ if length.is_some_and(|length| length != arrived) => Err(cut(&format_args!("{arrived} bytes came"))),
+                _ if arrived == most => {
+                    Err(RequestFault::Never(format!("it has more than {FILE_LIMIT_BYTES} bytes")))
+                }
+                _ if length.is_some_and(|length| length != arrived) => {
+                    Err(cut(&format_args!("{arrived} bytes came")))
+                }
                 Some(None) => Err(self.read(response).not_the_schedulers()),
                 Some(named) => Ok(ReceivedInput { blob, named, has_length: length.is_some() }),
                 None => Ok(ReceivedInput { blob, named: None, has_length: length.is_some() }),
@@ -221,7 +270,13 @@ impl JobClient {
     }
 
     /// An answer that is a success or a 409.
-    fn call(&self, method: &str, path: &str, headers: &[(&str, String)], body: RequestBody<'_>) -> Result<Response, RequestFault> {
+    fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: RequestBody<'_>,
+    ) -> Result<Response, RequestFault> {
         let response = self.send(method, path, headers, body)?;
         self.read(response).checked()
     }
@@ -245,7 +300,11 @@ impl JobClient {
         if response.status() == StatusCode::UNAUTHORIZED {
             self.tokens.refused(&token);
         }
-        if response.headers().get(wire::CANCEL_HEADER).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")) {
+        if response
+            .headers()
+            .get(wire::CANCEL_HEADER)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"))
+        {
             (self.on_cancel)();
         }
         Ok(response)
@@ -259,18 +318,26 @@ impl JobClient {
         body: RequestBody<'_>,
         token: &str,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
-        let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.base));
+        let mut request =
+            http::Request::builder().method(method).uri(format!("{}{path}", self.base));
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let binary = if method == "PATCH" { wire::PIECE_CONTENT_TYPE } else { "application/octet-stream" };
+        let binary =
+            if method == "PATCH" { wire::PIECE_CONTENT_TYPE } else { "application/octet-stream" };
         match body {
             RequestBody::Nothing => self.agent.run(request.body(())?),
-            RequestBody::Json(bytes) => self.agent.run(request.header(header::CONTENT_TYPE, "application/json").body(bytes)?),
-            RequestBody::Bytes(bytes) => self.agent.run(request.header(header::CONTENT_TYPE, binary).body(bytes)?),
+            RequestBody::Json(bytes) => self
+                .agent
+                .run(request.header(header::CONTENT_TYPE, "application/json").body(bytes)?),
+            RequestBody::Bytes(bytes) => {
+                self.agent.run(request.header(header::CONTENT_TYPE, binary).body(bytes)?)
+            }
             RequestBody::File { file, from, length } => {
-                let request = request.header(header::CONTENT_TYPE, binary).header(header::CONTENT_LENGTH, length);
+                let request = request
+                    .header(header::CONTENT_TYPE, binary)
+                    .header(header::CONTENT_LENGTH, length);
                 let mut part = FilePart { file, at: from, left: length };
                 self.agent.run(request.body(ureq::SendBody::from_reader(&mut part))?)
             }
@@ -303,24 +370,37 @@ impl Response {
             413 => Err(RequestFault::TooLarge(self.why())),
             300..=399 => {
                 let to = self.text(header::LOCATION).unwrap_or("nowhere");
-                Err(self.again(&format!("it redirects to {to}; set {} to where the scheduler is", wire::URL_VARIABLE)))
+                Err(self.again(&format!(
+                    "it redirects to {to}; set {} to where the scheduler is",
+                    wire::URL_VARIABLE
+                )))
             }
             _ => Err(self.again("")),
         }
     }
 
-    /// The job is over, if it is the scheduler that says so, and does not say what it wants in a way that cannot be read.
+    /// The job is over, if it is the scheduler that says so, and does not say what it wants in a
+    /// way that cannot be read.
     fn over(&self) -> RequestFault {
         let body = serde_json::from_slice::<serde_json::Value>(&self.body).unwrap_or_default();
-        let wants = self.text(wire::OFFSET_HEADER).is_some() || body.get("wanted").is_some_and(|wanted| !wanted.is_null());
-        if self.is_problem() && !wants { RequestFault::Over(self.why()) } else { self.not_the_schedulers() }
+        let wants = self.text(wire::OFFSET_HEADER).is_some()
+            || body.get("wanted").is_some_and(|wanted| !wanted.is_null());
+        if self.is_problem() && !wants {
+            RequestFault::Over(self.why())
+        } else {
+            self.not_the_schedulers()
+        }
     }
 
-    /// Whether it is an error as the protocol has them. A gateway speaks of problems too where it has no route or takes no body of this
-    /// size, of a kind of its own (`about:blank`, or a section of an RFC); one that names no kind is believed.
+    /// Whether it is an error as the protocol has them. A gateway speaks of problems too where it
+    /// has no route or takes no body of this size, of a kind of its own (`about:blank`, or a
+    /// section of an RFC); one that names no kind is believed.
     fn is_problem(&self) -> bool {
-        let is_of_a_gateway = |kind: &str| !matches!(self.status.as_u16(), 409 | 410) && !kind.contains(wire::PROBLEMS_PATH);
-        media_type(&self.headers) == Some(wire::PROBLEM_CONTENT_TYPE) && !self.word("type").is_some_and(|kind| is_of_a_gateway(&kind))
+        let is_of_a_gateway = |kind: &str| {
+            !matches!(self.status.as_u16(), 409 | 410) && !kind.contains(wire::PROBLEMS_PATH)
+        };
+        media_type(&self.headers) == Some(wire::PROBLEM_CONTENT_TYPE)
+            && !self.word("type").is_some_and(|kind| is_of_a_gateway(&kind))
     }
 
     /// What a problem says under this name (RFC 9457).
@@ -332,11 +412,16 @@ impl Response {
     /// Somebody else answered in the scheduler's place.
     fn not_the_schedulers(&self) -> RequestFault {
         let kind = media_type(&self.headers).unwrap_or("nothing that says what it is");
-        self.again(&format!("this is no answer of a pvn scheduler ({kind}); is something between, or {} wrong?", wire::URL_VARIABLE))
+        self.again(&format!(
+            "this is no answer of a pvn scheduler ({kind}); is something between, or {} wrong?",
+            wire::URL_VARIABLE
+        ))
     }
 
     fn again(&self, hint: &str) -> RequestFault {
-        let after = self.text(header::RETRY_AFTER).and_then(|value| backoff::retry_after(value, self.text(header::DATE), now()));
+        let after = self
+            .text(header::RETRY_AFTER)
+            .and_then(|value| backoff::retry_after(value, self.text(header::DATE), now()));
         let why = if hint.is_empty() { self.why() } else { format!("{}: {hint}", self.why()) };
         RequestFault::Again { why, after }
     }
@@ -345,7 +430,15 @@ impl Response {
     fn why(&self) -> String {
         match self.word("detail").or_else(|| self.word("title")) {
             Some(words) => {
-                format!("{} ({})", self.status, words.chars().filter(|c| !schema::shown::steers(*c)).take(300).collect::<String>())
+                format!(
+                    "{} ({})",
+                    self.status,
+                    words
+                        .chars()
+                        .filter(|c| !schema::shown::steers(*c))
+                        .take(300)
+                        .collect::<String>()
+                )
             }
             None => self.status.to_string(),
         }
@@ -358,7 +451,10 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     Some(value.split(';').next().unwrap_or_default().trim()).filter(|kind| !kind.is_empty())
 }
 
-#[expect(clippy::disallowed_methods, reason = "only where an answer names a time of day and not its own")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only where an answer names a time of day and not its own"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }

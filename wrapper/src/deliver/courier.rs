@@ -1,8 +1,9 @@
-//! Carries everything to the scheduler: pieces of the streams while the command runs, then the rest, the files and the
-//! report. One thread; called by `deliver`.
+//! Carries everything to the scheduler: pieces of the streams while the command runs, then the
+//! rest, the files and the report. One thread; called by `deliver`.
 //!
-//! What always holds: it goes on from where the scheduler says that it is, so whatever breaks where, nothing is missing and
-//! nothing counts twice; it stops when the scheduler says that the job is over, or when the time for delivering is.
+//! What always holds: it goes on from where the scheduler says that it is, so whatever breaks
+//! where, nothing is missing and nothing counts twice; it stops when the scheduler says that the
+//! job is over, or when the time for delivering is.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use super::progress::DeliveryProgress;
 use crate::last::{Last, LastBytes};
 use crate::live::{Live, NextAction, PendingBytes, StreamPiece};
 
-/// Smallest body that is tried when somebody between us and the scheduler refuses larger ones (413): proxies that limit bodies take
-/// a page's form at least.
+/// Smallest body that is tried when somebody between us and the scheduler refuses larger ones
+/// (413): proxies that limit bodies take a page's form at least.
 const SMALLEST_BYTES: u64 = 16 << 10;
 
 /// How it came out.
@@ -50,16 +51,30 @@ struct Courier<'a> {
     unsure: [bool; 2],
 }
 
-/// Carries until all is delivered, or nothing more can be. `resumed`: another process may have carried a part already.
+/// Carries until all is delivered, or nothing more can be. `resumed`: another process may have
+/// carried a part already.
 pub(crate) fn run(client: &Arc<JobClient>, live: &Arc<Live>, resumed: bool) -> DeliveryOutcome {
     let (at, unsure) = ([0; 2], [resumed; 2]);
     let (progress, most) = (Default::default(), UPLOAD_LIMIT_BYTES as u64);
-    let mut courier =
-        Courier { client, live, began: Instant::now(), beating: false, backoff: Backoff::default(), at, progress, most, unsure };
+    let mut courier = Courier {
+        client,
+        live,
+        began: Instant::now(),
+        beating: false,
+        backoff: Backoff::default(),
+        at,
+        progress,
+        most,
+        unsure,
+    };
     if live.is_long() {
         courier.beat();
     }
-    courier.stream().and_then(|()| courier.rest(*live.last())).err().unwrap_or(DeliveryOutcome::Delivered)
+    courier
+        .stream()
+        .and_then(|()| courier.rest(*live.last()))
+        .err()
+        .unwrap_or(DeliveryOutcome::Delivered)
 }
 
 impl Courier<'_> {
@@ -82,7 +97,10 @@ impl Courier<'_> {
     }
 
     /// One piece, once. When it did not arrive whole, what follows is another one.
-    fn piece(&mut self, StreamPiece { stream, offset, length, bytes }: StreamPiece) -> Result<(), DeliveryOutcome> {
+    fn piece(
+        &mut self,
+        StreamPiece { stream, offset, length, bytes }: StreamPiece,
+    ) -> Result<(), DeliveryOutcome> {
         let which = stream as usize;
         if self.unsure[which] {
             let answer = self.client.offset(stream);
@@ -96,11 +114,16 @@ impl Courier<'_> {
         let length = length.min(self.most);
         let body = match &bytes {
             PendingBytes::File(file) => RequestBody::File { file, from: offset, length },
-            PendingBytes::Memory(bytes) => RequestBody::Bytes(&bytes[..bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX))]),
+            PendingBytes::Memory(bytes) => RequestBody::Bytes(
+                &bytes[..bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX))],
+            ),
         };
         let answer = match self.client.patch(stream, offset, body) {
             Ok(wanted) if wanted == offset => Err(RequestFault::Again {
-                why: format!("the scheduler takes no more of {} than {offset} bytes", stream.as_str()),
+                why: format!(
+                    "the scheduler takes no more of {} than {offset} bytes",
+                    stream.as_str()
+                ),
                 after: None,
             }),
             Err(RequestFault::TooLarge(_)) if self.goes_smaller(length) => return Ok(()),
@@ -117,7 +140,10 @@ impl Courier<'_> {
     fn is_at(&mut self, stream: Stream, at: u64) -> Result<(), DeliveryOutcome> {
         let before = std::mem::replace(&mut self.at[stream as usize], at);
         let wait = self.progress[stream as usize].moved(before, at);
-        self.wait(wait, &format!("the scheduler goes back to byte {at} of {} again and again", stream.as_str()))
+        self.wait(
+            wait,
+            &format!("the scheduler goes back to byte {at} of {} again and again", stream.as_str()),
+        )
     }
 
     /// Whether a body of this length can be sent in smaller ones; then it is from now on.
@@ -132,9 +158,10 @@ impl Courier<'_> {
     /// Waits, if there is something to wait for.
     fn wait(&self, wait: Option<Duration>, why: &str) -> Result<(), DeliveryOutcome> {
         match wait {
-            Some(wait) if !self.live.back_off(wait, true, why) => {
-                Err(self.live.is_over().map_or_else(|| DeliveryOutcome::GaveUp(why.to_owned()), DeliveryOutcome::Over))
-            }
+            Some(wait) if !self.live.back_off(wait, true, why) => Err(self
+                .live
+                .is_over()
+                .map_or_else(|| DeliveryOutcome::GaveUp(why.to_owned()), DeliveryOutcome::Over)),
             _ => Ok(()),
         }
     }
@@ -160,7 +187,8 @@ impl Courier<'_> {
                 ReportAnswer::Accepted => return Ok(()),
                 ReportAnswer::Wanted(wanted) => wanted,
             };
-            // Once is a scheduler that has lost something; again and again is one that cannot be pleased.
+            // Once is a scheduler that has lost something; again and again is one that cannot be
+            // pleased.
             if refused {
                 let why = format!("the scheduler refuses the report: {}", in_words(&wanted));
                 self.settle::<()>(Err(RequestFault::Again { why, after: None }))?;
@@ -189,8 +217,9 @@ impl Courier<'_> {
         }
         let all = match &rest.place {
             LastBytes::File(path) => {
-                let file =
-                    File::open(path).map_err(|error| DeliveryOutcome::GaveUp(format!("cannot read {} back: {error}", path.display())))?;
+                let file = File::open(path).map_err(|error| {
+                    DeliveryOutcome::GaveUp(format!("cannot read {} back: {error}", path.display()))
+                })?;
                 Ok(Arc::new(file))
             }
             LastBytes::Memory(held) => Err(held),
@@ -207,7 +236,12 @@ impl Courier<'_> {
         Ok(())
     }
 
-    fn file(&mut self, last: &mut Last, name: &str, path: &std::path::Path) -> Result<(), DeliveryOutcome> {
+    fn file(
+        &mut self,
+        last: &mut Last,
+        name: &str,
+        path: &std::path::Path,
+    ) -> Result<(), DeliveryOutcome> {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (total, file) = match opened {
             Ok(opened) => opened,
@@ -226,10 +260,14 @@ impl Courier<'_> {
                     last.lost(name, &format!("the scheduler does not take it: {why}"));
                     return Ok(());
                 }
-                Ok(FileAnswer::Wanted(wanted)) if wanted >= total || wanted == offset => Err(RequestFault::Again {
-                    why: format!("the scheduler takes no more of the file `{name}` than {offset} bytes"),
-                    after: None,
-                }),
+                Ok(FileAnswer::Wanted(wanted)) if wanted >= total || wanted == offset => {
+                    Err(RequestFault::Again {
+                        why: format!(
+                            "the scheduler takes no more of the file `{name}` than {offset} bytes"
+                        ),
+                        after: None,
+                    })
+                }
                 other => other,
             };
             match self.settle(answer)? {
@@ -237,16 +275,29 @@ impl Courier<'_> {
                 Some(FileAnswer::Wanted(wanted)) => {
                     let wait = progress.moved(offset, wanted);
                     offset = wanted;
-                    self.wait(wait, &format!("the scheduler goes back to byte {wanted} of the file `{name}` again and again"))?;
+                    self.wait(
+                        wait,
+                        &format!(
+                            "the scheduler goes back to byte {wanted} of the file `{name}` again \
+                             and again"
+                        ),
+                    )?;
                 }
-                Some(FileAnswer::Whole(blob)) if last.blob(name).is_none_or(|ours| ours == blob) => return Ok(()),
+                Some(FileAnswer::Whole(blob))
+                    if last.blob(name).is_none_or(|ours| ours == blob) =>
+                {
+                    return Ok(());
+                }
                 // Damaged on the way, or changed under our hands.
                 Some(FileAnswer::Whole(_)) if wrong < 2 => {
                     wrong += 1;
                     offset = 0;
                 }
                 Some(FileAnswer::Whole(blob)) => {
-                    last.lost(name, &format!("its content changed while it was handed over ({blob} arrived)"));
+                    last.lost(
+                        name,
+                        &format!("its content changed while it was handed over ({blob} arrived)"),
+                    );
                     return Ok(());
                 }
             }
@@ -272,8 +323,8 @@ impl Courier<'_> {
             Err(RequestFault::Again { why, after }) => (why, after),
             Err(RequestFault::Never(why)) => (why, None),
             Err(RequestFault::TooLarge(why)) => {
-                let hint =
-                    "something between here and the scheduler refuses what cannot be made smaller; raise its limit for bodies of requests";
+                let hint = "something between here and the scheduler refuses what cannot be made \
+                            smaller; raise its limit for bodies of requests";
                 (format!("{why}: {hint}"), None)
             }
         };
@@ -293,7 +344,8 @@ impl Courier<'_> {
 impl Last {
     /// These files are to be sent again, as far as they can be.
     fn again(&mut self, names: &[String]) {
-        let known: Vec<_> = self.all_files.iter().filter(|(name, _)| names.contains(name)).cloned().collect();
+        let known: Vec<_> =
+            self.all_files.iter().filter(|(name, _)| names.contains(name)).cloned().collect();
         self.files.extend(known);
     }
 
@@ -314,8 +366,10 @@ fn part(held: &[u8], offset: u64, length: u64) -> Vec<u8> {
 }
 
 fn in_words(wanted: &Wanted) -> String {
-    let stream = |name: &str, from: Option<u64>| from.map(|from| format!("{name} from byte {from}"));
-    let parts = [stream("stdout", wanted.stdout), stream("stderr", wanted.stderr)].into_iter().flatten();
+    let stream =
+        |name: &str, from: Option<u64>| from.map(|from| format!("{name} from byte {from}"));
+    let parts =
+        [stream("stdout", wanted.stdout), stream("stderr", wanted.stderr)].into_iter().flatten();
     let files = wanted.files.iter().map(|name| format!("the file `{name}`"));
     format!("it wants {}", parts.chain(files).collect::<Vec<_>>().join(", "))
 }

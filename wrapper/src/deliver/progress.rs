@@ -1,7 +1,8 @@
-//! Whether a scheduler that says where to go on from gets any further. Called by `courier` for each stream and file.
+//! Whether a scheduler that says where to go on from gets any further. Called by `courier` for each
+//! stream and file.
 //!
-//! One that lost something goes back once, and gets it again at once. One that goes back again and again, without having got
-//! further between, would be asked as fast as it answers.
+//! One that lost something goes back once, and gets it again at once. One that goes back again and
+//! again, without having got further between, would be asked as fast as it answers.
 
 use std::time::Duration;
 
@@ -37,7 +38,11 @@ mod tests {
     #[test]
     fn who_goes_back_once_is_not_kept_waiting_and_who_gets_nowhere_is() {
         let mut progress = DeliveryProgress::default();
-        assert_eq!([progress.moved(0, 5), progress.moved(5, 0), progress.moved(0, 5)], [None; 3], "it lost something");
+        assert_eq!(
+            [progress.moved(0, 5), progress.moved(5, 0), progress.moved(0, 5)],
+            [None; 3],
+            "it lost something"
+        );
         assert!(progress.moved(5, 0).is_some(), "and again");
         assert_eq!(progress.moved(0, 3), None, "on the way");
         assert!(progress.moved(3, 0).is_some());

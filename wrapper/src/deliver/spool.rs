@@ -1,5 +1,6 @@
-//! The spool directory of a run that is delivered over HTTP: what `pvn-wrapper resume DIR` needs when this process is killed.
-//! Called by `deliver` and `resume`. A local job's directory is another thing: see [`schema::spool`].
+//! The spool directory of a run that is delivered over HTTP: what `pvn-wrapper resume DIR` needs
+//! when this process is killed. Called by `deliver` and `resume`. A local job's directory is
+//! another thing: see [`schema::spool`].
 //!
 //! ```text
 //! <dir>/            mode 0700
@@ -11,10 +12,12 @@
 //!   report.json     by rename, after everything else; its absence says that the end is not known
 //! ```
 //!
-//! What always holds: what is not delivered is emptied by nobody but whoever delivers it. `run.json` stands from before the start
-//! until all is delivered, and a later run takes another directory (`<dir>.1`, `<dir>.2` and so on). The one exception is a run of
-//! the same job whose end nobody saw: the scheduler takes one report of a job, and that of the later run says more. And nothing is
-//! written or removed in a directory that had something in it and no such lock: people have files called `stdout` too.
+//! What always holds: what is not delivered is emptied by nobody but whoever delivers it.
+//! `run.json` stands from before the start until all is delivered, and a later run takes another
+//! directory (`<dir>.1`, `<dir>.2` and so on). The one exception is a run of the same job whose end
+//! nobody saw: the scheduler takes one report of a job, and that of the later run says more. And
+//! nothing is written or removed in a directory that had something in it and no such lock: people
+//! have files called `stdout` too.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -42,10 +45,12 @@ const WITHIN: &str = "pvn-spool";
 /// What a file system has in it when it is new, ext4 for example: no file of anybody's.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// Most directories beside the one that is named, each with something that nobody delivered: beyond, a run does without a disk.
+/// Most directories beside the one that is named, each with something that nobody delivered:
+/// beyond, a run does without a disk.
 const PLACES_LIMIT: u32 = 100;
 
-/// Largest report or `run.json` that is read back, 64 MiB: a report with a structured document of 8 MiB is far below.
+/// Largest report or `run.json` that is read back, 64 MiB: a report with a structured document of 8
+/// MiB is far below.
 const TEXT_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Whose output it is and where it goes.
@@ -77,23 +82,38 @@ pub(crate) enum OpenError {
     Local(String),
     #[error("a wrapper still delivers {0}; wait for its end")]
     Busy(String),
-    #[error("{0} holds nothing that a wrapper left: it has no `run.json` beside a `spool.pvn-lock`")]
+    #[error(
+        "{0} holds nothing that a wrapper left: it has no `run.json` beside a `spool.pvn-lock`"
+    )]
     Nothing(String),
     #[error("{0} cannot be read: {1}")]
     Unreadable(String, io::Error),
 }
 
 impl Spool {
-    /// Makes the directory, or takes one over that an earlier run left and that holds nothing which others want. Where it does,
-    /// or another wrapper uses it, or it is another user's, it is left alone, and one beside it is made. In a directory of others'
-    /// files it is one within that.
+    /// Makes the directory, or takes one over that an earlier run left and that holds nothing which
+    /// others want. Where it does, or another wrapper uses it, or it is another user's, it is
+    /// left alone, and one beside it is made. In a directory of others' files it is one within
+    /// that.
     pub(crate) fn make(directory: &Path, about: &SpoolAddress) -> io::Result<Self> {
         let (mut kept, mut said) = (None, false);
-        let directory = if is_others(directory) { directory.join(WITHIN) } else { directory.to_owned() };
-        for place in std::iter::once(directory.clone()).chain((1..=PLACES_LIMIT).map(|number| beside(&directory, number))) {
-            let mut spool = match if has_others_files(&place) { Err(io::ErrorKind::WouldBlock.into()) } else { Self::lock(&place) } {
+        let directory =
+            if is_others(directory) { directory.join(WITHIN) } else { directory.to_owned() };
+        for place in std::iter::once(directory.clone())
+            .chain((1..=PLACES_LIMIT).map(|number| beside(&directory, number)))
+        {
+            let mut spool = match if has_others_files(&place) {
+                Err(io::ErrorKind::WouldBlock.into())
+            } else {
+                Self::lock(&place)
+            } {
                 Ok(spool) => spool,
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied) => {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied
+                    ) =>
+                {
                     kept = Some(error);
                     continue;
                 }
@@ -103,10 +123,14 @@ impl Spool {
                 let shown = place.display();
                 if !std::mem::replace(&mut said, true) {
                     say(&format!(
-                        "{shown} holds what was not delivered of another run; it is kept: `pvn-wrapper resume {shown}` delivers it"
+                        "{shown} holds what was not delivered of another run; it is kept: \
+                         `pvn-wrapper resume {shown}` delivers it"
                     ));
                 }
-                kept = Some(io::Error::other(format!("{PLACES_LIMIT} more beside it are kept too: `pvn-wrapper resume` delivers them")));
+                kept = Some(io::Error::other(format!(
+                    "{PLACES_LIMIT} more beside it are kept too: `pvn-wrapper resume` delivers \
+                     them"
+                )));
                 continue;
             }
             spool.clear();
@@ -131,7 +155,8 @@ impl Spool {
         })
     }
 
-    /// Whether a run that is not delivered may put its streams there: it is a directory of nobody's files, no spool, and not in use.
+    /// Whether a run that is not delivered may put its streams there: it is a directory of nobody's
+    /// files, no spool, and not in use.
     pub(crate) fn is_free(directory: &Path) -> bool {
         !is_others(directory) && ![LOCK, CLAIM].iter().any(|name| directory.join(name).exists())
     }
@@ -144,11 +169,22 @@ impl Spool {
         }
         let mut options = File::options();
         options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
-        let lock = options.write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))?;
+        let lock = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(directory.join(LOCK))?;
         match lock.try_lock() {
             // Whoever had it may have removed it meanwhile with all the rest.
-            Ok(()) if !store::is_at(&lock, &directory.join(LOCK)) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
-            Ok(()) => Ok(Self { directory: directory.to_owned(), room: ReportReserve::default(), _lock: lock }),
+            Ok(()) if !store::is_at(&lock, &directory.join(LOCK)) => {
+                Err(io::Error::from(io::ErrorKind::WouldBlock))
+            }
+            Ok(()) => Ok(Self {
+                directory: directory.to_owned(),
+                room: ReportReserve::default(),
+                _lock: lock,
+            }),
             Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -166,11 +202,15 @@ impl Spool {
         }
         let spool = match Self::lock(directory) {
             Ok(spool) => spool,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(OpenError::Busy(shown)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(OpenError::Busy(shown));
+            }
             Err(error) => return Err(unreadable(error)),
         };
         // Delivered and removed while we waited for the lock.
-        let Some(text) = spool.read(RUN).map_err(unreadable)? else { return Err(OpenError::Nothing(shown)) };
+        let Some(text) = spool.read(RUN).map_err(unreadable)? else {
+            return Err(OpenError::Nothing(shown));
+        };
         let about = serde_json::from_slice(&text).map_err(|error| unreadable(error.into()))?;
         Ok((spool, about))
     }
@@ -190,23 +230,26 @@ impl Spool {
         self.directory.join(FILES).join(name)
     }
 
-    /// Keeps what `from` gives as a declared output, and says where and what it was. A copy, and no second name for the file:
-    /// whoever writes into it next would change what is delivered, and removing the name would look as if somebody had.
+    /// Keeps what `from` gives as a declared output, and says where and what it was. A copy, and no
+    /// second name for the file: whoever writes into it next would change what is delivered,
+    /// and removing the name would look as if somebody had.
     pub(crate) fn keep(&self, name: &str, from: impl Read) -> io::Result<(PathBuf, BlobId)> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.directory.join(FILES))?;
         let to = self.file(name);
         match copying::copy(from, &mut new(&to)?) {
             Ok(blob) => Ok((to, blob)),
             Err(error) => {
-                // Whoever resumes would take a part of it for all of it, and the report may need the room.
+                // Whoever resumes would take a part of it for all of it, and the report may need
+                // the room.
                 let _ = std::fs::remove_file(&to);
                 Err(error)
             }
         }
     }
 
-    /// Puts the report in place, whole or not at all as far as a killed process goes; [`Self::sync`] is for the rest. Where there is
-    /// no room for all of it, without the streams that it carries; those that are `nowhere_else` count as lost in it.
+    /// Puts the report in place, whole or not at all as far as a killed process goes;
+    /// [`Self::sync`] is for the rest. Where there is no room for all of it, without the
+    /// streams that it carries; those that are `nowhere_else` count as lost in it.
     pub(crate) fn report(&mut self, report: &Report, nowhere_else: [bool; 2]) -> io::Result<()> {
         // What is kept is what somebody delivers later; who delivers now does not wait for it.
         self.room.put(&self.directory, report, nowhere_else, Duration::ZERO)
@@ -215,7 +258,11 @@ impl Spool {
     /// Sees to it that what is here outlives the machine.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let names = Stream::ALL.iter().map(|stream| stream.as_str()).chain([RUN, REPORT]);
-        let files = std::fs::read_dir(self.directory.join(FILES)).into_iter().flatten().flatten().map(|entry| entry.path());
+        let files = std::fs::read_dir(self.directory.join(FILES))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
         for path in names.map(|name| self.directory.join(name)).chain(files) {
             match File::open(&path) {
                 Ok(file) => file.sync_all()?,
@@ -242,8 +289,12 @@ impl Spool {
 
     /// Removes what is ours in it and nothing else: others may have put things beside it meanwhile.
     fn clear(&self) {
-        // First what says that the rest is wanted: who is killed on the way leaves nothing that looks like another run's.
-        for name in [RUN, REPORT, REPORT_TEMPORARY].into_iter().chain(Stream::ALL.iter().map(|stream| stream.as_str())) {
+        // First what says that the rest is wanted: who is killed on the way leaves nothing that
+        // looks like another run's.
+        for name in [RUN, REPORT, REPORT_TEMPORARY]
+            .into_iter()
+            .chain(Stream::ALL.iter().map(|stream| stream.as_str()))
+        {
             let _ = std::fs::remove_file(self.directory.join(name));
         }
         for stream in Stream::ALL {
@@ -269,8 +320,8 @@ impl Spool {
     }
 }
 
-/// Whether a spool has no place in this directory: others' files are in it, or may be soon, because the command starts there.
-/// Says so, and where it is instead.
+/// Whether a spool has no place in this directory: others' files are in it, or may be soon, because
+/// the command starts there. Says so, and where it is instead.
 fn is_others(directory: &Path) -> bool {
     let is_where_we_are = || match (std::env::current_dir(), directory.canonicalize()) {
         (Ok(here), Ok(there)) => here.starts_with(there),
@@ -285,11 +336,16 @@ fn is_others(directory: &Path) -> bool {
     true
 }
 
-/// Whether there is something in it, and it never was a spool: then nothing in it is ours, whatever it is called.
+/// Whether there is something in it, and it never was a spool: then nothing in it is ours, whatever
+/// it is called.
 fn has_others_files(directory: &Path) -> bool {
     // What cannot be listed is found out by who makes something there.
     let Ok(entries) = std::fs::read_dir(directory) else { return false };
-    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).filter(|name| name != LOST_AND_FOUND).collect();
+    let names: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.file_name())
+        .filter(|name| name != LOST_AND_FOUND)
+        .collect();
     !names.is_empty() && !names.iter().any(|name| name == LOCK || name == CLAIM)
 }
 

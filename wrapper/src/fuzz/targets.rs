@@ -1,5 +1,6 @@
-//! What is fuzzed, and what must hold for any bytes: no panic, and the rule of each. Called by `fuzz` in every run of the tests,
-//! and by `wrapper/fuzz`, which gives the same functions to libFuzzer.
+//! What is fuzzed, and what must hold for any bytes: no panic, and the rule of each. Called by
+//! `fuzz` in every run of the tests, and by `wrapper/fuzz`, which gives the same functions to
+//! libFuzzer.
 
 use schema::mask::{Masker, Secrets};
 use schema::report::{Report, StructuredKind};
@@ -7,7 +8,8 @@ use schema::spool::order_pieces;
 
 use crate::args::{DeclaredInput, DeclaredOutput};
 
-/// A secret, a line end, how large reads are, and the text: wherever it is cut, the same is shown, and never the secret.
+/// A secret, a line end, how large reads are, and the text: wherever it is cut, the same is shown,
+/// and never the secret.
 pub(crate) fn mask(case: &[u8]) {
     let mut parts = case.splitn(2, |byte| *byte == b'\n');
     let (secret, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -16,7 +18,10 @@ pub(crate) fn mask(case: &[u8]) {
     for new in [Masker::default, Masker::of_document] {
         let whole = new().push(&secrets, text, true);
         let mut masker = new();
-        let mut shown: Vec<u8> = text.chunks(usize::from(*step).max(1)).flat_map(|piece| masker.push(&secrets, piece, false)).collect();
+        let mut shown: Vec<u8> = text
+            .chunks(usize::from(*step).max(1))
+            .flat_map(|piece| masker.push(&secrets, piece, false))
+            .collect();
         shown.extend(masker.push(&secrets, b"", true));
         assert_eq!(shown, whole);
         if !secret.contains(&b'*') {
@@ -29,7 +34,10 @@ pub(crate) fn mask(case: &[u8]) {
 pub(crate) fn structured(case: &[u8]) {
     for kind in [StructuredKind::Fetch, StructuredKind::GetInfo] {
         match schema::check::check(case, kind) {
-            Ok(value) => assert_eq!(schema::check::check(value.to_string().as_bytes(), kind).as_ref(), Ok(&value)),
+            Ok(value) => assert_eq!(
+                schema::check::check(value.to_string().as_bytes(), kind).as_ref(),
+                Ok(&value)
+            ),
             Err(errors) => assert!(!errors.is_empty()),
         }
     }
@@ -44,7 +52,10 @@ pub(crate) fn arguments(case: &[u8]) {
     }
     if let Ok(output) = DeclaredOutput::parse(&text) {
         assert_eq!(format!("{}={}", output.name, output.path.display()), text);
-        assert!(!output.name.contains('/') && !output.name.starts_with('.'), "a name is a file name");
+        assert!(
+            !output.name.contains('/') && !output.name.starts_with('.'),
+            "a name is a file name"
+        );
     }
 }
 

@@ -1,8 +1,10 @@
-//! A file of its owner's that lay where an input goes, moved aside for as long as the command runs. Called by `inputs`.
+//! A file of its owner's that lay where an input goes, moved aside for as long as the command runs.
+//! Called by `inputs`.
 //!
-//! It lies beside the input, under a hidden name, so that moving it copies nothing and whoever comes after a killed wrapper finds
-//! it. A command that clears its directory (`git clean -fdx`) removes it there without knowing: its content is kept open, and with
-//! it everything is made again.
+//! It lies beside the input, under a hidden name, so that moving it copies nothing and whoever
+//! comes after a killed wrapper finds it. A command that clears its directory (`git clean -fdx`)
+//! removes it there without knowing: its content is kept open, and with it everything is made
+//! again.
 
 use std::fs::{File, FileTimes};
 use std::io::{self, Seek};
@@ -41,7 +43,8 @@ impl Aside {
         Self { path, content, held }
     }
 
-    /// Puts it where it was, or, where something else lies there, leaves it aside: then where that is.
+    /// Puts it where it was, or, where something else lies there, leaves it aside: then where that
+    /// is.
     pub(super) fn put_back(&self, to: &Path) -> io::Result<Option<PathBuf>> {
         if self.is_at(to) {
             return Ok(None);
@@ -78,7 +81,10 @@ impl Aside {
 
 /// Opening a FIFO would wait for its writer.
 fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()).open(path)
+    File::options()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+        .open(path)
 }
 
 /// The same file under a new name: content, owner, mode and times.
@@ -90,5 +96,7 @@ fn restore(mut from: &File, to: &Path) -> io::Result<()> {
     // Only root can give a file away; that of another user becomes ours.
     let _ = std::os::unix::fs::fchown(&file, Some(metadata.uid()), Some(metadata.gid()));
     file.set_permissions(metadata.permissions())?;
-    file.set_times(FileTimes::new().set_accessed(metadata.accessed()?).set_modified(metadata.modified()?))
+    file.set_times(
+        FileTimes::new().set_accessed(metadata.accessed()?).set_modified(metadata.modified()?),
+    )
 }

@@ -1,7 +1,9 @@
-//! A file that is known again later, whatever the command did to its path meanwhile. Called by `inputs` and `aside`.
+//! A file that is known again later, whatever the command did to its path meanwhile. Called by
+//! `inputs` and `aside`.
 //!
-//! A number of an inode names a file only as long as that lives: many file systems give the number of a removed one to the very
-//! next that is made. A file that is kept open lives until it is closed, so nobody else gets its number.
+//! A number of an inode names a file only as long as that lives: many file systems give the number
+//! of a removed one to the very next that is made. A file that is kept open lives until it is
+//! closed, so nobody else gets its number.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +26,11 @@ impl PinnedFile {
 
     fn open(path: &Path, how: OFlags) -> io::Result<Self> {
         // Opening a FIFO would wait for its writer.
-        File::options().read(true).custom_flags((OFlags::NOFOLLOW | how).bits().cast_signed()).open(path).map(Self)
+        File::options()
+            .read(true)
+            .custom_flags((OFlags::NOFOLLOW | how).bits().cast_signed())
+            .open(path)
+            .map(Self)
     }
 
     /// Whether it is what lies there now.

@@ -1,4 +1,5 @@
-//! Who holds a lock, as its file says: for people, and for wrappers within the holder's command. Called by `locks`.
+//! Who holds a lock, as its file says: for people, and for wrappers within the holder's command.
+//! Called by `locks`.
 
 use std::fs::File;
 use std::io::Read;
@@ -30,10 +31,17 @@ pub(super) struct LockHolder {
 impl LockHolder {
     /// This process.
     pub(super) fn ourselves(environment: &Environment, is_of_the_job: bool) -> Self {
-        let job = environment.iter().find(|(key, _)| key == schema::wire::JOB_VARIABLE).and_then(|(_, value)| value.to_str());
-        let host: String = rustix::system::uname().nodename().to_string_lossy().split_whitespace().collect();
+        let job = environment
+            .iter()
+            .find(|(key, _)| key == schema::wire::JOB_VARIABLE)
+            .and_then(|(_, value)| value.to_str());
+        let host: String =
+            rustix::system::uname().nodename().to_string_lossy().split_whitespace().collect();
         Self {
-            job: job.filter(|job| !job.is_empty() && !job.contains(char::is_whitespace)).unwrap_or(NONE).to_owned(),
+            job: job
+                .filter(|job| !job.is_empty() && !job.contains(char::is_whitespace))
+                .unwrap_or(NONE)
+                .to_owned(),
             pid: Some(rustix::process::getpid()),
             host: if host.is_empty() { NONE.to_owned() } else { host },
             is_of_the_job,
@@ -43,19 +51,36 @@ impl LockHolder {
     /// What is written into the file.
     pub(super) fn line(&self) -> String {
         let role = if self.is_of_the_job { "job" } else { PART };
-        format!("{} {} {} {role}\n", self.job, self.pid.map_or(0, |pid| pid.as_raw_nonzero().get()), self.host)
+        format!(
+            "{} {} {} {role}\n",
+            self.job,
+            self.pid.map_or(0, |pid| pid.as_raw_nonzero().get()),
+            self.host
+        )
     }
 
     /// What somebody wrote there.
     pub(super) fn read(file: &mut File) -> Option<Self> {
         let mut text = String::new();
         file.take(LIMIT_BYTES).read_to_string(&mut text).ok()?;
-        let mut words = text.split_whitespace().map(|word| word.chars().filter(|c| !schema::shown::steers(*c)).collect::<String>());
-        let (job, pid, host) = (words.next()?, words.next()?.parse().ok()?, words.next().unwrap_or_else(|| NONE.to_owned()));
-        Some(Self { job, pid: Pid::from_raw(pid), host, is_of_the_job: words.next().is_none_or(|role| role != PART) })
+        let mut words = text
+            .split_whitespace()
+            .map(|word| word.chars().filter(|c| !schema::shown::steers(*c)).collect::<String>());
+        let (job, pid, host) = (
+            words.next()?,
+            words.next()?.parse().ok()?,
+            words.next().unwrap_or_else(|| NONE.to_owned()),
+        );
+        Some(Self {
+            job,
+            pid: Pid::from_raw(pid),
+            host,
+            is_of_the_job: words.next().is_none_or(|role| role != PART),
+        })
     }
 
-    /// Whether `own` is a part of this wrapper's command: not only of the same job, in which two may run side by side.
+    /// Whether `own` is a part of this wrapper's command: not only of the same job, in which two
+    /// may run side by side.
     pub(super) fn is_around(&self, own: &Self) -> bool {
         if own.job != NONE && self.job == own.job && self.is_of_the_job {
             return true;

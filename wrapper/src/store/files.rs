@@ -10,8 +10,8 @@ use schema::id::BlobId;
 
 use super::WITHOUT_FILE_BYTES;
 
-/// Makes a new file, and the directories above it where they are missing, for our user alone. Nothing that is there is opened, and
-/// no symlink followed.
+/// Makes a new file, and the directories above it where they are missing, for our user alone.
+/// Nothing that is there is opened, and no symlink followed.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true).mode(0o600);
@@ -91,7 +91,9 @@ pub(super) fn in_order(file: &File, path: &Path, head: u64, cap: u64, turn: u64)
         }
         to.flush()
     };
-    let done = create(&ordered).and_then(|mut to| copy(&mut to)).and_then(|()| std::fs::rename(&ordered, path));
+    let done = create(&ordered)
+        .and_then(|mut to| copy(&mut to))
+        .and_then(|()| std::fs::rename(&ordered, path));
     if done.is_err() {
         // Nothing more can be done about a file that cannot be removed either.
         let _ = std::fs::remove_file(&ordered);
@@ -104,14 +106,21 @@ pub(crate) fn digest_of(path: &Path) -> io::Result<BlobId> {
     BlobId::of_reader(File::open(path)?)
 }
 
-/// Where the rest of the run reads a stream that was written: where it lies, or, where the command has taken that away (`rm -rf /tmp/*`),
-/// where the kernel shows what is open. It stays open then until the wrapper ends, which is after its delivery.
+/// Where the rest of the run reads a stream that was written: where it lies, or, where the command
+/// has taken that away (`rm -rf /tmp/*`), where the kernel shows what is open. It stays open then
+/// until the wrapper ends, which is after its delivery.
 pub(super) fn readable(path: PathBuf, file: File) -> PathBuf {
-    if is_at(&file, &path) { path } else { PathBuf::from(format!("/proc/self/fd/{}", file.into_raw_fd())) }
+    if is_at(&file, &path) {
+        path
+    } else {
+        PathBuf::from(format!("/proc/self/fd/{}", file.into_raw_fd()))
+    }
 }
 
 /// Whether what lies at the path is this very file.
 pub(crate) fn is_at(file: &File, path: &Path) -> bool {
-    let same = |there: std::fs::Metadata| file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()));
+    let same = |there: std::fs::Metadata| {
+        file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+    };
     std::fs::symlink_metadata(path).is_ok_and(same)
 }

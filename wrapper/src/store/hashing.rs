@@ -1,9 +1,11 @@
-//! The digest of a stream while it grows: on the thread that reads the stream, and from [`BESIDE_AFTER_BYTES`] on, where there
-//! is a second processor, on one of its own, because SHA-256 takes nearly as long as all the rest. Called by `store`.
+//! The digest of a stream while it grows: on the thread that reads the stream, and from
+//! [`BESIDE_AFTER_BYTES`] on, where there is a second processor, on one of its own, because SHA-256
+//! takes nearly as long as all the rest. Called by `store`.
 //!
-//! What always holds: a stream that stays small makes no thread; what waits to be hashed has a limit, at which reading waits
-//! just as long as hashing it there would have taken; a thread that cannot be had, or that fails, costs time and nothing else.
-//! What was read at once is not copied: its buffer goes to the other thread, and an empty one comes back.
+//! What always holds: a stream that stays small makes no thread; what waits to be hashed has a
+//! limit, at which reading waits just as long as hashing it there would have taken; a thread that
+//! cannot be had, or that fails, costs time and nothing else. What was read at once is not copied:
+//! its buffer goes to the other thread, and an empty one comes back.
 
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{Builder, JoinHandle};
@@ -13,14 +15,16 @@ use sha2::{Digest, Sha256};
 
 use super::BUFFER_BYTES;
 
-/// A stream of this size is likely to become far larger, and a thread costs less than a hundredth of what hashing it has.
+/// A stream of this size is likely to become far larger, and a thread costs less than a hundredth
+/// of what hashing it has.
 const BESIDE_AFTER_BYTES: usize = 1 << 20;
 
-/// A read of this much goes over as it is; smaller ones are gathered, so that waking the other thread costs nothing beside
-/// hashing it (0.04 ms).
+/// A read of this much goes over as it is; smaller ones are gathered, so that waking the other
+/// thread costs nothing beside hashing it (0.04 ms).
 const WHOLE_BYTES: usize = 64 << 10;
 
-/// Buffers between the two: enough for either to go on while the other has no processor, 2 MiB a stream.
+/// Buffers between the two: enough for either to go on while the other has no processor, 2 MiB a
+/// stream.
 const BUFFERS: usize = 8;
 
 /// Hashing needs a page or two of it.
@@ -75,7 +79,8 @@ impl Hashing {
         }
     }
 
-    /// The next bytes: the first `count` of a buffer of [`BUFFER_BYTES`], which may be another one afterwards.
+    /// The next bytes: the first `count` of a buffer of [`BUFFER_BYTES`], which may be another one
+    /// afterwards.
     pub(super) fn update_with(&mut self, buffer: &mut Vec<u8>, count: usize) {
         match self {
             Self::Beside(beside) if count >= WHOLE_BYTES => {
@@ -87,7 +92,8 @@ impl Hashing {
         }
     }
 
-    /// The content address of all; `None` when it is not known, so that the bytes must be read again.
+    /// The content address of all; `None` when it is not known, so that the bytes must be read
+    /// again.
     pub(super) fn finish(self) -> Option<BlobId> {
         let hash = match self {
             Self::Here { hash, .. } => hash,
@@ -117,7 +123,8 @@ impl Beside {
             }
             hash
         };
-        let thread = Builder::new().name("digest".to_owned()).stack_size(STACK_BYTES).spawn(work).ok()?;
+        let thread =
+            Builder::new().name("digest".to_owned()).stack_size(STACK_BYTES).spawn(work).ok()?;
         Some(Self { filling: vec![0; BUFFER_BYTES], filled: 0, full, empty, thread })
     }
 
@@ -147,7 +154,9 @@ impl Beside {
     /// What was gathered, before what comes now.
     fn hand_over(&mut self) -> Option<()> {
         let next = self.empty.recv().ok()?;
-        self.full.send((std::mem::replace(&mut self.filling, next), std::mem::take(&mut self.filled))).ok()
+        self.full
+            .send((std::mem::replace(&mut self.filling, next), std::mem::take(&mut self.filled)))
+            .ok()
     }
 
     fn finish(self) -> Option<Sha256> {
@@ -164,7 +173,9 @@ mod tests {
 
     /// More than enough for every buffer to be used twice.
     fn bytes() -> Vec<u8> {
-        (0..BESIDE_AFTER_BYTES + 2 * BUFFERS * BUFFER_BYTES + 1).map(|i| (i * 31 + i / 256 * 7) as u8).collect()
+        (0..BESIDE_AFTER_BYTES + 2 * BUFFERS * BUFFER_BYTES + 1)
+            .map(|i| (i * 31 + i / 256 * 7) as u8)
+            .collect()
     }
 
     #[test]
@@ -206,7 +217,13 @@ mod tests {
     #[test]
     fn a_thread_that_is_gone_leaves_no_digest_and_holds_nobody_up() {
         let (full, empty) = (mpsc::sync_channel(BUFFERS).0, mpsc::sync_channel(BUFFERS).1);
-        let beside = Beside { filling: vec![0; BUFFER_BYTES], filled: 0, full, empty, thread: std::thread::spawn(Sha256::new) };
+        let beside = Beside {
+            filling: vec![0; BUFFER_BYTES],
+            filled: 0,
+            full,
+            empty,
+            thread: std::thread::spawn(Sha256::new),
+        };
         let mut hashing = Hashing::Beside(beside);
         hashing.update(&bytes());
         assert!(matches!(hashing, Hashing::Failed));

@@ -1,5 +1,5 @@
-//! Where a stream's file may be made. Said by `hand_over`, used by `store` when a stream has become too large for memory: most
-//! never do, so until then no name is put together.
+//! Where a stream's file may be made. Said by `hand_over`, used by `store` when a stream has become
+//! too large for memory: most never do, so until then no name is put together.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
@@ -37,7 +37,8 @@ pub(crate) enum LazyDirectory {
     At(PathBuf),
     /// One of this process's own, under this one.
     Own(PathBuf),
-    /// One of this name, else of this process's own, in our place under this one, or under `/tmp`: see [`temporary`].
+    /// One of this name, else of this process's own, in our place under this one, or under `/tmp`:
+    /// see [`temporary`].
     Temporary { under: Option<OsString>, name: Option<String> },
 }
 
@@ -45,7 +46,9 @@ impl LazyDirectory {
     /// Where it is. Makes our place for whatever is temporary, when it is there.
     pub(crate) fn path(&self) -> io::Result<PathBuf> {
         Ok(match self {
-            Self::Temporary { under, name } => temporary(under.as_deref())?.join(name.clone().unwrap_or_else(own)),
+            Self::Temporary { under, name } => {
+                temporary(under.as_deref())?.join(name.clone().unwrap_or_else(own))
+            }
             Self::At(_) | Self::Own(_) => self.usual(),
         })
     }
@@ -55,7 +58,9 @@ impl LazyDirectory {
         match self {
             Self::At(path) => path.clone(),
             Self::Own(under) => under.join(own()),
-            Self::Temporary { under, name } => usual(under.as_deref()).join(name.clone().unwrap_or_else(own)),
+            Self::Temporary { under, name } => {
+                usual(under.as_deref()).join(name.clone().unwrap_or_else(own))
+            }
         }
     }
 }
@@ -70,9 +75,10 @@ fn usual(under: Option<&OsStr>) -> PathBuf {
     Path::new(under.unwrap_or(OsStr::new("/tmp"))).join("pvn")
 }
 
-/// The directory `pvn` in this one, or in `/tmp`, made if it is not there. Anybody may have made it first, and whoever may write to
-/// it can put a symlink in the place of what we make there: where it is not ours alone it is `pvn-UID`, and `pvn-UID.1` and so on,
-/// which is said. The names are always the same, so that all our wrappers meet there.
+/// The directory `pvn` in this one, or in `/tmp`, made if it is not there. Anybody may have made it
+/// first, and whoever may write to it can put a symlink in the place of what we make there: where
+/// it is not ours alone it is `pvn-UID`, and `pvn-UID.1` and so on, which is said. The names are
+/// always the same, so that all our wrappers meet there.
 pub(crate) fn temporary(under: Option<&OsStr>) -> io::Result<PathBuf> {
     static SAID: AtomicBool = AtomicBool::new(false);
     let usual = usual(under);
@@ -83,7 +89,8 @@ pub(crate) fn temporary(under: Option<&OsStr>) -> io::Result<PathBuf> {
         return Ok(usual);
     }
     let uid = rustix::process::geteuid().as_raw();
-    let others = std::iter::once(format!("-{uid}")).chain((1..PLACES_LIMIT).map(|number| format!("-{uid}.{number}")));
+    let others = std::iter::once(format!("-{uid}"))
+        .chain((1..PLACES_LIMIT).map(|number| format!("-{uid}.{number}")));
     for end in others {
         let mut name = usual.as_os_str().to_owned();
         name.push(end);
@@ -91,16 +98,24 @@ pub(crate) fn temporary(under: Option<&OsStr>) -> io::Result<PathBuf> {
         if is_ours_alone(&place)? {
             if !SAID.swap(true, Ordering::Relaxed) {
                 let why = "is another user's, a symlink, or open to others, so not ours alone";
-                say(&format!("{} {why}: {} is used in its place", usual.display(), place.display()));
+                say(&format!(
+                    "{} {why}: {} is used in its place",
+                    usual.display(),
+                    place.display()
+                ));
             }
             return Ok(place);
         }
     }
     let shown = usual.display();
-    Err(io::Error::other(format!("{shown} and {PLACES_LIMIT} more beside it are not ours alone: somebody made them first; remove them")))
+    Err(io::Error::other(format!(
+        "{shown} and {PLACES_LIMIT} more beside it are not ours alone: somebody made them first; \
+         remove them"
+    )))
 }
 
-/// Makes the directory, or says whether what is there is one into which nobody but us can put anything.
+/// Makes the directory, or says whether what is there is one into which nobody but us can put
+/// anything.
 fn is_ours_alone(place: &Path) -> io::Result<bool> {
     match DirBuilder::new().mode(0o700).create(place) {
         Ok(()) => return Ok(true),

@@ -20,8 +20,16 @@ fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u
     assert!(kept.read(u64::MAX - 1).unwrap().unwrap() == expected, "{what}: other bytes");
     assert_eq!(kept.blob, BlobId::of(&expected), "{what}");
     assert_eq!(kept.truncated, total as u64 > cap, "{what}");
-    assert_eq!(kept.head, (total as u64 > kept_limit).then_some(kept_limit - kept_limit / 2), "{what}");
-    assert_eq!(kept.lost, (total as u64).min(cap) - (total as u64).min(kept_limit).min(cap), "{what}");
+    assert_eq!(
+        kept.head,
+        (total as u64 > kept_limit).then_some(kept_limit - kept_limit / 2),
+        "{what}"
+    );
+    assert_eq!(
+        kept.lost,
+        (total as u64).min(cap) - (total as u64).min(kept_limit).min(cap),
+        "{what}"
+    );
     if let KeptBytes::File(path) = kept.place {
         std::fs::remove_file(path).unwrap();
     }
@@ -30,7 +38,11 @@ fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u
 #[test]
 fn head_and_tail_are_kept_beyond_the_cap() {
     let directory = tempfile::tempdir().unwrap();
-    let home = Home { directory: Some(LazyDirectory::At(directory.path().join("a/b"))), live_after: None, live: None };
+    let home = Home {
+        directory: Some(LazyDirectory::At(directory.path().join("a/b"))),
+        live_after: None,
+        live: None,
+    };
     for cap in [0, 1, 2, 7, 100, 150_000] {
         for total in [0, 1, 6, 7, 8, 99, 100, 101, 65_536, 65_537, 149_999, 150_001, 400_001] {
             for step in [1_000, 65_536, 70_001] {
@@ -46,7 +58,11 @@ fn head_and_tail_are_kept_beyond_the_cap() {
 
 #[test]
 fn without_a_writable_disk_a_bounded_head_and_tail_are_kept_and_the_rest_counted() {
-    let nowhere = Home { directory: Some(LazyDirectory::At("/proc/nowhere".into())), live_after: None, live: None };
+    let nowhere = Home {
+        directory: Some(LazyDirectory::At("/proc/nowhere".into())),
+        live_after: None,
+        live: None,
+    };
     for home in [None, Some(&nowhere)] {
         for total in [0, 65_536, 524_288, 524_289, 2_000_000] {
             check(home, 64 << 20, total, 65_536, WITHOUT_FILE_BYTES);
@@ -54,13 +70,18 @@ fn without_a_writable_disk_a_bounded_head_and_tail_are_kept_and_the_rest_counted
     }
 }
 
-/// A stream that has `good` bytes in its file, which takes no more then, and `lost` bytes that come after. Whether it is delivered.
+/// A stream that has `good` bytes in its file, which takes no more then, and `lost` bytes that come
+/// after. Whether it is delivered.
 fn broken(good: &[u8], lost: &[u8], is_delivered: bool) -> (tempfile::TempDir, KeptStream) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("stdout");
     std::fs::write(&path, good).unwrap();
     let live = is_delivered.then(Arc::default);
-    let home = Home { directory: Some(LazyDirectory::At(directory.path().into())), live_after: None, live };
+    let home = Home {
+        directory: Some(LazyDirectory::At(directory.path().into())),
+        live_after: None,
+        live,
+    };
     let mut store = StreamStore::new(Some(&home), Stream::Stdout, 4 << 20);
     // A descriptor that cannot be written, as a full disk would have it.
     store.held = StreamBuffer::File(File::open(&path).unwrap());
@@ -75,7 +96,10 @@ fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
     for (good, is_delivered) in [(b"good".to_vec(), false), (b"good".repeat(100_000), true)] {
         let (_directory, kept) = broken(&good, b"lost", is_delivered);
         let length = good.len() as u64;
-        assert_eq!((kept.total, kept.head, kept.lost, kept.truncated), (length + 4, Some(length), 4, false));
+        assert_eq!(
+            (kept.total, kept.head, kept.lost, kept.truncated),
+            (length + 4, Some(length), 4, false)
+        );
         assert!(kept.read(u64::MAX - 1).unwrap().unwrap() == good, "the head is what was good");
         assert_eq!(kept.blob, BlobId::of(&good));
     }
@@ -98,8 +122,11 @@ fn what_is_delivered_keeps_its_tail_in_memory_when_the_file_takes_no_more() {
 #[test]
 fn a_stream_becomes_a_file_when_somebody_may_read_along() {
     let directory = tempfile::tempdir().unwrap();
-    let home =
-        Home { directory: Some(LazyDirectory::At(directory.path().into())), live_after: Some(Duration::from_millis(150)), live: None };
+    let home = Home {
+        directory: Some(LazyDirectory::At(directory.path().into())),
+        live_after: Some(Duration::from_millis(150)),
+        live: None,
+    };
     let mut store = StreamStore::new(Some(&home), Stream::Stderr, 1 << 20);
     let now = Instant::now();
     store.push(b"hello", now);

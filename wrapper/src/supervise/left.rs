@@ -8,7 +8,8 @@ use schema::report::LeakedProcess;
 use super::SignalLoop;
 use crate::process;
 
-/// Most processes that are told as left behind, twice: when they are asked to end, and when they have not. All are ended.
+/// Most processes that are told as left behind, twice: when they are asked to end, and when they
+/// have not. All are ended.
 const LEFT_OVER_LIMIT: usize = 500;
 
 impl SignalLoop<'_> {
@@ -23,7 +24,8 @@ impl SignalLoop<'_> {
         }
     }
 
-    /// To those of the command's group, as long as a child of ours is in it: else its number may be another's by now.
+    /// To those of the command's group, as long as a child of ours is in it: else its number may be
+    /// another's by now.
     fn signal_group(&self, signal: Signal) {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.status.is_none() || waitid(WaitId::Pgid(Some(self.watch.root)), look).is_ok() {
@@ -44,7 +46,8 @@ impl SignalLoop<'_> {
         for _ in 0..2 {
             let left = process::descendants();
             if !left.is_empty() {
-                let told = |pid: rustix::process::Pid| (pid.as_raw_nonzero().get(), process::argv(pid));
+                let told =
+                    |pid: rustix::process::Pid| (pid.as_raw_nonzero().get(), process::argv(pid));
                 let told = left.into_iter().take(LEFT_OVER_LIMIT).map(|left| told(left.pid));
                 return told.map(|(pid, argv)| LeakedProcess { pid, argv, alive: false }).collect();
             }

@@ -1,5 +1,5 @@
-//! Stopping and going on together with the child, as a job of a shell does. Called by `supervise` when a signal or the child's state
-//! says so.
+//! Stopping and going on together with the child, as a job of a shell does. Called by `supervise`
+//! when a signal or the child's state says so.
 
 use std::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::args::SignalScope;
 use crate::{signals, terminal};
 
 impl SignalLoop<'_> {
-    /// Stops with the child, as a job of a shell does, alone or with our group; the timers stand still. The SIGCONT that ends it
-    /// is passed on.
+    /// Stops with the child, as a job of a shell does, alone or with our group; the timers stand
+    /// still. The SIGCONT that ends it is passed on.
     pub(super) fn pause(&mut self, since: Instant, with_group: bool) {
         if let Some(terminal) = &self.watch.terminal {
             self.stopped = Some(terminal.take_back());
@@ -24,7 +24,8 @@ impl SignalLoop<'_> {
         self.watch.escalation.paused(since.elapsed());
     }
 
-    /// After a stop by the terminal, to all who heard of that, and with the terminal if it is to have it and it is ours again.
+    /// After a stop by the terminal, to all who heard of that, and with the terminal if it is to
+    /// have it and it is ours again.
     pub(super) fn go_on(&mut self, with_terminal: bool) {
         self.stopped = None;
         if with_terminal && let Some(terminal) = &self.watch.terminal {
@@ -39,13 +40,15 @@ impl SignalLoop<'_> {
         let wants_it = number == Signal::TTIN.as_raw() || number == Signal::TTOU.as_raw();
         let is_job_control = wants_it || number == Signal::TSTP.as_raw();
         if !is_job_control || self.stopped.is_some() {
-            // By somebody else, who will know when to continue it; or together with us, of which this is the news.
+            // By somebody else, who will know when to continue it; or together with us, of which
+            // this is the news.
         } else if wants_it && terminal.is_foreground() {
             self.go_on(true);
         } else if !terminal::is_orphaned() {
             self.pause(now, true);
         } else {
-            // What wants it will never get it. So the kernel ends whom it finds stopped when nobody is left to continue them.
+            // What wants it will never get it. So the kernel ends whom it finds stopped when nobody
+            // is left to continue them.
             if wants_it && let Some(send) = self.watch.escalation.hang_up(now) {
                 self.send(send, SignalScope::Group);
             }

@@ -1,4 +1,5 @@
-//! Delivery over HTTP to a scheduler that does what tests tell it: every scenario of it by its name.
+//! Delivery over HTTP to a scheduler that does what tests tell it: every scenario of it by its
+//! name.
 
 mod away;
 mod basics;
@@ -23,7 +24,10 @@ use crate::scheduler::{JOB, Scheduler, TOKEN};
 
 /// A wrapper that delivers to this scheduler.
 pub(crate) fn wrapper(scheduler: &Scheduler, flags: &[&str], command: &[&str]) -> Wrapper {
-    Wrapper::new(flags, command).env("PVN_API_URL", scheduler.url()).env("PVN_TOKEN", TOKEN).env("PVN_JOB_ID", JOB)
+    Wrapper::new(flags, command)
+        .env("PVN_API_URL", scheduler.url())
+        .env("PVN_TOKEN", TOKEN)
+        .env("PVN_JOB_ID", JOB)
 }
 
 /// The same with a script for `sh`.
@@ -38,10 +42,13 @@ pub(crate) fn resume(scheduler: &Scheduler, spool: &Path) -> Command {
     command
 }
 
-/// What must hold when a run was delivered: what arrived is what was written, and nothing is left of the spool.
+/// What must hold when a run was delivered: what arrived is what was written, and nothing is left
+/// of the spool.
 pub(crate) fn check(scheduler: &Scheduler, run: &Run) {
     let mut arrived = scheduler.check();
-    for (inline, stream) in [(&run.report.stdout_inline, Stream::Stdout), (&run.report.stderr_inline, Stream::Stderr)] {
+    for (inline, stream) in
+        [(&run.report.stdout_inline, Stream::Stdout), (&run.report.stderr_inline, Stream::Stderr)]
+    {
         if let Some(inline) = inline {
             use base64::Engine;
             let told = base64::engine::general_purpose::STANDARD.decode(inline).unwrap();

@@ -14,9 +14,18 @@ fn exit_codes_0_to_255() {
 
 #[test]
 fn death_by_each_signal_is_128_and_its_number_and_is_named() {
-    // All whose default is to end a process; those of the tracer and of memory faults too, as anybody can send them.
+    // All whose default is to end a process; those of the tracer and of memory faults too, as
+    // anybody can send them.
     let names = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT";
-    let later = [(24, "XCPU"), (25, "XFSZ"), (26, "VTALRM"), (27, "PROF"), (29, "IO"), (30, "PWR"), (31, "SYS")];
+    let later = [
+        (24, "XCPU"),
+        (25, "XFSZ"),
+        (26, "VTALRM"),
+        (27, "PROF"),
+        (29, "IO"),
+        (30, "PWR"),
+        (31, "SYS"),
+    ];
     for (number, name) in (1..).zip(names.split(' ')).chain(later) {
         let script = format!("ulimit -c 0; kill -{number} $$");
         let run = Wrapper::new(&[], &["sh", "-c", &script]).with_default_signals().run();
@@ -45,7 +54,11 @@ fn check_refused(wrapper: Wrapper, code: i32, named: &str) {
 
 #[test]
 fn enoent_is_127() {
-    check_refused(Wrapper::new(&[], &["no-such-command"]), 127, "`no-such-command` was not found on PATH");
+    check_refused(
+        Wrapper::new(&[], &["no-such-command"]),
+        127,
+        "`no-such-command` was not found on PATH",
+    );
     let wrapper = Wrapper::new(&[], &["./no-such-file"]);
     let named = format!("`./no-such-file` was not found in {}", wrapper.directory.path().display());
     check_refused(wrapper, 127, &named);
@@ -86,7 +99,12 @@ fn enoexec_is_126_and_no_shell_guesses() {
 
 #[test]
 fn a_program_for_another_machine_is_126() {
-    check_file(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xff\xff", 0o755, 126, "wrong architecture");
+    check_file(
+        b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xff\xff",
+        0o755,
+        126,
+        "wrong architecture",
+    );
 }
 
 #[test]
@@ -96,9 +114,19 @@ fn a_missing_interpreter_is_127_and_named() {
 
 #[test]
 fn a_script_with_the_line_ends_of_another_system_is_named_as_that() {
-    check_file(b"#!/bin/sh\r\ntrue\r\n", 0o755, 127, "the first line of `./file` ends with a carriage return");
+    check_file(
+        b"#!/bin/sh\r\ntrue\r\n",
+        0o755,
+        127,
+        "the first line of `./file` ends with a carriage return",
+    );
     // There it is an argument of the interpreter, which is not there whatever it is given.
-    check_file(b"#!/no/such/interpreter -x\r\n", 0o755, 127, "the interpreter `/no/such/interpreter` of `./file` was not found");
+    check_file(
+        b"#!/no/such/interpreter -x\r\n",
+        0o755,
+        127,
+        "the interpreter `/no/such/interpreter` of `./file` was not found",
+    );
 }
 
 #[test]
@@ -130,11 +158,34 @@ fn every_usage_error_is_125() {
     check_usage(&["exec", "--in", "x", "--", "true"], "has no `=`");
     check_usage(&["exec", "--out", "a/b=c", "--", "true"], "cannot name an output");
     check_usage(&["exec", "--out", "a=", "--", "true"], "names no path");
-    check_usage(&["exec", "--out", "a=b", "--out", "a=c", "--", "true"], "the output `a` is declared twice");
-    check_usage(&["exec", "--in", "b=fetch:a", "--in", "b=fetch:c", "--", "true"], "two inputs go to b");
-    check_usage(&["exec", "--in", "b=fetch:a", "--in", "./b=fetch:c", "--", "true"], "two inputs go to ./b");
-    check_usage(&["exec", "--in", "x/b=fetch:a", "--in", "x/../x//./b=fetch:c", "--", "true"], "two inputs go to x/../x//./b");
-    check_usage(&["exec", "--in", "/proc/self/b=fetch:a", "--in", "/proc/thread-self/../../b=fetch:c", "--", "true"], "two inputs go to");
+    check_usage(
+        &["exec", "--out", "a=b", "--out", "a=c", "--", "true"],
+        "the output `a` is declared twice",
+    );
+    check_usage(
+        &["exec", "--in", "b=fetch:a", "--in", "b=fetch:c", "--", "true"],
+        "two inputs go to b",
+    );
+    check_usage(
+        &["exec", "--in", "b=fetch:a", "--in", "./b=fetch:c", "--", "true"],
+        "two inputs go to ./b",
+    );
+    check_usage(
+        &["exec", "--in", "x/b=fetch:a", "--in", "x/../x//./b=fetch:c", "--", "true"],
+        "two inputs go to x/../x//./b",
+    );
+    check_usage(
+        &[
+            "exec",
+            "--in",
+            "/proc/self/b=fetch:a",
+            "--in",
+            "/proc/thread-self/../../b=fetch:c",
+            "--",
+            "true",
+        ],
+        "two inputs go to",
+    );
     check_usage(&["exec", "--success-exit-codes", "256", "--", "true"], "256");
     check_usage(&["exec", "--stop-signal", "NOPE", "--", "true"], "is not a signal");
     check_usage(&["validate", "nonsense", "x"], "nonsense");
@@ -143,7 +194,8 @@ fn every_usage_error_is_125() {
 #[test]
 fn help_and_version_are_no_errors() {
     for arguments in [["--help"].as_slice(), &["--version"], &["exec", "--help"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(arguments).output().unwrap();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(!output.stdout.is_empty());
     }
@@ -151,7 +203,11 @@ fn help_and_version_are_no_errors() {
 
 #[test]
 fn an_input_without_a_scheduler_to_ask_runs_nothing_and_is_125() {
-    check_refused(Wrapper::new(&["--in", "x=fetch:plan"], &["touch", "ran"]), 125, "no scheduler to ask for `fetch:plan`");
+    check_refused(
+        Wrapper::new(&["--in", "x=fetch:plan"], &["touch", "ran"]),
+        125,
+        "no scheduler to ask for `fetch:plan`",
+    );
 }
 
 #[test]
@@ -168,9 +224,13 @@ fn ten_thousand_instant_exits_without_a_hang() {
 
 #[test]
 fn a_report_on_standard_output_follows_the_output() {
-    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["exec", "--report", "-", "--", "echo", "hello"]).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"))
+        .args(["exec", "--report", "-", "--", "echo", "hello"])
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let report: serde_json::Value = serde_json::from_str(text.strip_prefix("hello\n").unwrap()).unwrap();
+    let report: serde_json::Value =
+        serde_json::from_str(text.strip_prefix("hello\n").unwrap()).unwrap();
     assert_eq!(report["exitCode"], 0);
     assert_eq!(report["stdoutInline"], "aGVsbG8K");
 }
@@ -187,7 +247,10 @@ fn a_report_that_cannot_be_written_changes_no_exit_code() {
 
 #[test]
 fn a_report_can_go_to_a_pipe_or_device() {
-    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["exec", "--report", "/dev/stdout", "--", "true"]).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"))
+        .args(["exec", "--report", "/dev/stdout", "--", "true"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["exitCode"], 0);
@@ -202,7 +265,9 @@ fn a_program_that_is_open_for_writing_for_a_moment_is_tried_again() {
     let running = wrapper.spawn();
     // Until it has tried: it sleeps only before it tries again.
     let stat = format!("/proc/{}/stat", running.child.id());
-    crate::run::until("it sleeps", || std::fs::read_to_string(&stat).ok().filter(|stat| stat.contains(") S ")));
+    crate::run::until("it sleeps", || {
+        std::fs::read_to_string(&stat).ok().filter(|stat| stat.contains(") S "))
+    });
     drop(writer);
     let run = running.wait();
     assert_eq!((run.code, run.text().as_str()), (0, "ran\n"), "{}", run.stderr);

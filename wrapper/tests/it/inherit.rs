@@ -16,7 +16,9 @@ fn argv_with_double_dash_empty_newline_and_non_utf_8() {
 
 #[test]
 fn the_environment_reaches_the_command_less_the_token() {
-    let wrapper = Wrapper::new(&[], &["env", "-0"]).env("PVN_TOKEN", "tok-123").env("ODD", OsStr::from_bytes(b"\xff=\n"));
+    let wrapper = Wrapper::new(&[], &["env", "-0"])
+        .env("PVN_TOKEN", "tok-123")
+        .env("ODD", OsStr::from_bytes(b"\xff=\n"));
     let run = wrapper.run();
     let variables: Vec<&[u8]> = run.stdout.split(|byte| *byte == 0).collect();
     assert!(variables.contains(&b"ODD=\xff=\n".as_slice()));
@@ -26,11 +28,16 @@ fn the_environment_reaches_the_command_less_the_token() {
 #[test]
 fn the_signal_mask_and_dispositions_are_those_we_were_given() {
     let look = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
-    let direct = std::process::Command::new("sh").args(["-c", look]).stdin(Stdio::null()).output().unwrap();
+    let direct =
+        std::process::Command::new("sh").args(["-c", look]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(shell(&[], look).text(), String::from_utf8(direct.stdout).unwrap());
-    let ignoring = format!("trap '' USR1 HUP PIPE; exec {} exec -- {look}", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let ignoring =
+        format!("trap '' USR1 HUP PIPE; exec {} exec -- {look}", env!("CARGO_BIN_EXE_pvn-wrapper"));
     let through = std::process::Command::new("sh").args(["-c", &ignoring]).output().unwrap();
-    let direct = std::process::Command::new("sh").args(["-c", &format!("trap '' USR1 HUP PIPE; exec {look}")]).output().unwrap();
+    let direct = std::process::Command::new("sh")
+        .args(["-c", &format!("trap '' USR1 HUP PIPE; exec {look}")])
+        .output()
+        .unwrap();
     assert_eq!(String::from_utf8_lossy(&through.stdout), String::from_utf8_lossy(&direct.stdout));
 }
 
@@ -38,13 +45,16 @@ fn the_signal_mask_and_dispositions_are_those_we_were_given() {
 fn sigchld_ignored_at_start_loses_no_exit_status() {
     // dash refuses to ignore SIGCHLD for itself, perl does not.
     let ignoring = ["-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV"];
-    let run = Wrapper::new(&[], &["sh", "-c", "sh -c 'exit 3' & wait $!; exit $((4 + $?))"]).through("perl", ignoring).run();
+    let run = Wrapper::new(&[], &["sh", "-c", "sh -c 'exit 3' & wait $!; exit $((4 + $?))"])
+        .through("perl", ignoring)
+        .run();
     assert_eq!((run.code, run.report.exit_code), (7, Some(7)));
 }
 
 #[test]
 fn environment_cwd_umask_descriptor_9_and_limits_inherited() {
-    let start = ["-c", r#"cd /usr; umask 027; ulimit -n 99; ODD=$'a=\n b' exec "$0" "$@" 9<<<nine"#];
+    let start =
+        ["-c", r#"cd /usr; umask 027; ulimit -n 99; ODD=$'a=\n b' exec "$0" "$@" 9<<<nine"#];
     let look = "cat <&9; pwd; umask; ulimit -n; printenv ODD";
     let run = Wrapper::new(&[], &["sh", "-c", look]).through("bash", start).run();
     assert_eq!((run.code, run.text().as_str()), (0, "nine\n/usr\n0027\n99\na=\n b\n"));
@@ -54,7 +64,11 @@ fn environment_cwd_umask_descriptor_9_and_limits_inherited() {
 fn the_command_has_no_descriptors_of_ours() {
     let script = "ls /proc/self/fd | tr '\\n' ' '";
     let run = shell(&[], script);
-    let direct = std::process::Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
+    let direct = std::process::Command::new("sh")
+        .args(["-c", script])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     assert_eq!(run.text(), String::from_utf8_lossy(&direct.stdout));
 }
 
@@ -62,12 +76,23 @@ fn the_command_has_no_descriptors_of_ours() {
 fn closed_descriptors_stay_closed_and_do_not_become_pipes_of_ours() {
     let look = r#"sh -c '[ -e /proc/$$/fd/0 ] || echo closed > stdin; echo kept; echo too >&2'"#;
     let wrapper = Wrapper::new(&[], &[]);
-    let script = format!("exec {} exec --report report.json -- {look} <&- >&- 2>&-", env!("CARGO_BIN_EXE_pvn-wrapper"));
-    let status = std::process::Command::new("sh").args(["-c", &script]).current_dir(wrapper.directory.path()).status().unwrap();
+    let script = format!(
+        "exec {} exec --report report.json -- {look} <&- >&- 2>&-",
+        env!("CARGO_BIN_EXE_pvn-wrapper")
+    );
+    let status = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(wrapper.directory.path())
+        .status()
+        .unwrap();
     assert_eq!(status.code(), Some(0));
     assert_eq!(std::fs::read_to_string(wrapper.path("stdin")).unwrap(), "closed\n");
-    let report: schema::report::Report = serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
-    assert_eq!((report.stdout_inline.as_deref(), report.stderr_inline.as_deref()), (Some("a2VwdAo="), Some("dG9vCg==")));
+    let report: schema::report::Report =
+        serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
+    assert_eq!(
+        (report.stdout_inline.as_deref(), report.stderr_inline.as_deref()),
+        (Some("a2VwdAo="), Some("dG9vCg=="))
+    );
 }
 
 #[test]
@@ -76,8 +101,10 @@ fn stdin_from_a_100_mb_pipe_passes_through() {
     wrapper.command.stdin(Stdio::piped());
     let mut running = wrapper.spawn();
     let mut stdin = running.child.stdin.take().unwrap();
-    let writer =
-        std::thread::spawn(move || std::io::copy(&mut std::io::Read::take(std::io::repeat(b'x'), 100_000_000), &mut stdin).unwrap());
+    let writer = std::thread::spawn(move || {
+        std::io::copy(&mut std::io::Read::take(std::io::repeat(b'x'), 100_000_000), &mut stdin)
+            .unwrap()
+    });
     assert_eq!(running.wait().text().trim(), "100000000");
     writer.join().unwrap();
 }
@@ -85,13 +112,17 @@ fn stdin_from_a_100_mb_pipe_passes_through() {
 #[test]
 fn the_command_is_in_a_process_group_of_its_own() {
     let run = shell(&[], "ps -o pgid= -p $$ | tr -d ' '; echo $$");
-    let (group, pid) = run.text().trim().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let (group, pid) =
+        run.text().trim().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     assert_eq!(group, pid);
 }
 
 #[test]
 fn wrapper_inside_wrapper_changes_nothing() {
-    let run = run(&[], &[env!("CARGO_BIN_EXE_pvn-wrapper"), "exec", "--", "sh", "-c", "echo hello; exit 9"]);
+    let run = run(
+        &[],
+        &[env!("CARGO_BIN_EXE_pvn-wrapper"), "exec", "--", "sh", "-c", "echo hello; exit 9"],
+    );
     assert_eq!((run.code, run.text().as_str()), (9, "hello\n"));
 }
 
@@ -100,7 +131,8 @@ fn wrapper_under_tini_changes_nothing() {
     if std::process::Command::new("tini").arg("--version").output().is_err() {
         return crate::skipped("wrapper_under_tini_changes_nothing", "tini is not installed");
     }
-    let run = Wrapper::new(&[], &["sh", "-c", "echo hello; exit 9"]).through("tini", ["-s", "--"]).run();
+    let run =
+        Wrapper::new(&[], &["sh", "-c", "echo hello; exit 9"]).through("tini", ["-s", "--"]).run();
     assert_eq!((run.code, run.text().as_str()), (9, "hello\n"));
 }
 
@@ -111,6 +143,7 @@ fn a_command_that_gives_its_user_up_can_open_its_output_again() {
         return crate::skipped(test, "only root can become another user");
     }
     let script = "echo out > /dev/stdout; echo err > /dev/stderr";
-    let run = run(&[], &["setpriv", "--reuid", "65534", "--clear-groups", "--", "sh", "-c", script]);
+    let run =
+        run(&[], &["setpriv", "--reuid", "65534", "--clear-groups", "--", "sh", "-c", script]);
     assert_eq!((run.code, run.text().as_str(), run.stderr.as_str()), (0, "out\n", "err\n"));
 }

@@ -27,12 +27,16 @@ fn said(output: &Output) -> String {
 #[test]
 fn a_job_is_claimed_before_its_command_runs_and_reported_when_it_is_over() {
     let directory = tempfile::tempdir().unwrap();
-    let output = job(directory.path(), &["sh", "-c", &format!("cat {CLAIM}; exit 3")]).output().unwrap();
+    let output =
+        job(directory.path(), &["sh", "-c", &format!("cat {CLAIM}; exit 3")]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let claim: Claim = serde_json::from_slice(&output.stdout).unwrap();
     assert!(matches!(claim, Claim::Wrapper { .. }));
     assert_eq!(report(directory.path()).exit_code, Some(3));
-    let mut left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut left: Vec<_> = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     left.sort();
     assert_eq!(left, [CLAIM, REPORT], "a small job makes two files");
 }
@@ -40,9 +44,16 @@ fn a_job_is_claimed_before_its_command_runs_and_reported_when_it_is_over() {
 #[test]
 fn p1_of_many_wrappers_of_one_job_one_starts_the_command() {
     let directory = tempfile::tempdir().unwrap();
-    let mut wrappers: Vec<_> =
-        (0..8).map(|_| job(directory.path(), &["sh", "-c", "echo x >> ran"]).stderr(Stdio::piped()).spawn().unwrap()).collect();
-    let codes: Vec<_> = wrappers.iter_mut().map(|wrapper| wrapper.wait().unwrap().code().unwrap()).collect();
+    let mut wrappers: Vec<_> = (0..8)
+        .map(|_| {
+            job(directory.path(), &["sh", "-c", "echo x >> ran"])
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let codes: Vec<_> =
+        wrappers.iter_mut().map(|wrapper| wrapper.wait().unwrap().code().unwrap()).collect();
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 125).count(), 7, "{codes:?}");
     assert_eq!(std::fs::read_to_string(directory.path().join("ran")).unwrap(), "x\n");
@@ -51,7 +62,8 @@ fn p1_of_many_wrappers_of_one_job_one_starts_the_command() {
 #[test]
 fn p1_a_job_that_the_daemon_claimed_runs_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join(CLAIM), serde_json::to_vec(&Claim::Scheduler).unwrap()).unwrap();
+    std::fs::write(directory.path().join(CLAIM), serde_json::to_vec(&Claim::Scheduler).unwrap())
+        .unwrap();
     let output = job(directory.path(), &["touch", "ran"]).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert!(said(&output).contains("was claimed before"), "{}", said(&output));
@@ -61,19 +73,33 @@ fn p1_a_job_that_the_daemon_claimed_runs_nothing() {
 #[test]
 fn a_job_without_directory_runs_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let output = job(directory.path(), &["true"]).args(["ignored"]).env("PVN_JOB_DIR", "x").output().unwrap();
+    let output = job(directory.path(), &["true"])
+        .args(["ignored"])
+        .env("PVN_JOB_DIR", "x")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0));
     let missing = directory.path().join("missing");
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["exec", "--job"]).arg(&missing).args(["--", "true"]).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"))
+        .args(["exec", "--job"])
+        .arg(&missing)
+        .args(["--", "true"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(125));
-    assert!(said(&output).contains("failed to claim the job") && said(&output).contains("missing"), "{}", said(&output));
+    assert!(
+        said(&output).contains("failed to claim the job") && said(&output).contains("missing"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
 fn p6_a_job_is_in_a_session_of_its_own() {
     let directory = tempfile::tempdir().unwrap();
-    let output = job(directory.path(), &["sh", "-c", "ps -o sid= -p $$ | tr -d ' '; echo $PPID"]).output().unwrap();
+    let output = job(directory.path(), &["sh", "-c", "ps -o sid= -p $$ | tr -d ' '; echo $PPID"])
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let (session, wrapper) = text.trim().split_once('\n').unwrap();
     assert_eq!(session, wrapper);
@@ -91,7 +117,12 @@ fn a_refused_command_is_reported_too() {
 fn wrong_arguments_are_reported_too() {
     let directory = tempfile::tempdir().unwrap();
     let mut wrapper = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
-    let output = wrapper.args(["exec", "--job"]).arg(directory.path()).args(["--nonsense", "--", "true"]).output().unwrap();
+    let output = wrapper
+        .args(["exec", "--job"])
+        .arg(directory.path())
+        .args(["--nonsense", "--", "true"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert!(report(directory.path()).exec_error.unwrap().contains("--nonsense"));
 }
@@ -100,9 +131,14 @@ fn wrong_arguments_are_reported_too() {
 fn output_can_be_read_along() {
     let directory = tempfile::tempdir().unwrap();
     let mut running =
-        job(directory.path(), &["sh", "-c", "echo hello; until [ -e go ]; do sleep 0.01; done"]).stdout(Stdio::null()).spawn().unwrap();
+        job(directory.path(), &["sh", "-c", "echo hello; until [ -e go ]; do sleep 0.01; done"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
     let stdout = directory.path().join("stdout");
-    until("the stream is there", || std::fs::read_to_string(&stdout).ok().filter(|text| text == "hello\n"));
+    until("the stream is there", || {
+        std::fs::read_to_string(&stdout).ok().filter(|text| text == "hello\n")
+    });
     std::fs::write(directory.path().join("go"), "").unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(0));
 }
@@ -110,7 +146,8 @@ fn output_can_be_read_along() {
 #[test]
 fn the_claim_is_locked_as_long_as_the_wrapper_lives() {
     let directory = tempfile::tempdir().unwrap();
-    let mut running = job(directory.path(), &["sh", "-c", "echo x > ready; exec sleep 60"]).spawn().unwrap();
+    let mut running =
+        job(directory.path(), &["sh", "-c", "echo x > ready; exec sleep 60"]).spawn().unwrap();
     until("the command runs", || std::fs::read_to_string(directory.path().join("ready")).ok());
     let locked = || {
         let claim = std::fs::File::open(directory.path().join(CLAIM)).unwrap();
@@ -121,21 +158,31 @@ fn the_claim_is_locked_as_long_as_the_wrapper_lives() {
     running.wait().unwrap();
     assert!(!locked(), "the command does not hold it");
     assert!(!directory.path().join(REPORT).exists());
-    let Claim::Wrapper { pid, .. } = serde_json::from_slice(&std::fs::read(directory.path().join(CLAIM)).unwrap()).unwrap() else {
+    let Claim::Wrapper { pid, .. } =
+        serde_json::from_slice(&std::fs::read(directory.path().join(CLAIM)).unwrap()).unwrap()
+    else {
         panic!("claimed by a daemon")
     };
     assert_eq!(pid, running.id().cast_signed());
-    // The command itself was orphaned; the daemon finds it by its environment, this test by its session.
+    // The command itself was orphaned; the daemon finds it by its environment, this test by its
+    // session.
     let ended = Command::new("pkill").args(["-KILL", "-s", &pid.to_string()]).status().unwrap();
     assert!(ended.success());
 }
 
 #[test]
 fn the_sooner_of_two_timeouts_holds() {
-    for (flag, other) in [("--timeout=50ms", "--job-timeout=1h"), ("--timeout=1h", "--job-timeout=50ms")] {
+    for (flag, other) in
+        [("--timeout=50ms", "--job-timeout=1h"), ("--timeout=1h", "--job-timeout=50ms")]
+    {
         let directory = tempfile::tempdir().unwrap();
         let mut wrapper = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
-        let status = wrapper.args(["exec", "--job"]).arg(directory.path()).args([other, flag, "--", "sleep", "60"]).status().unwrap();
+        let status = wrapper
+            .args(["exec", "--job"])
+            .arg(directory.path())
+            .args([other, flag, "--", "sleep", "60"])
+            .status()
+            .unwrap();
         assert_eq!(status.code(), Some(143));
         assert!(report(directory.path()).timed_out);
     }
@@ -180,33 +227,66 @@ fn with_inputs(inputs: &[(&str, Result<&str, &str>)]) -> tempfile::TempDir {
 
 #[test]
 fn p2_a_local_jobs_plan_that_is_not_the_one_that_was_decided_on_is_not_applied() {
-    let [plan, other] = ["the plan", "another"].map(|bytes| BlobId::of(bytes.as_bytes()).to_string());
-    let check = |inputs: &[(&str, Result<&str, &str>)], reference: &str, variables: &[(&str, &str)], said: &[&str]| {
+    let [plan, other] =
+        ["the plan", "another"].map(|bytes| BlobId::of(bytes.as_bytes()).to_string());
+    let check = |inputs: &[(&str, Result<&str, &str>)],
+                 reference: &str,
+                 variables: &[(&str, &str)],
+                 said: &[&str]| {
         // As the job's own command, and within it.
         for is_nested in [false, true] {
             let directory = with_inputs(inputs);
             let mut wrapper = if is_nested {
                 let mut nested = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
-                nested.arg("exec").current_dir(directory.path()).env("PVN_JOB_DIR", directory.path()).stdin(Stdio::null());
+                nested
+                    .arg("exec")
+                    .current_dir(directory.path())
+                    .env("PVN_JOB_DIR", directory.path())
+                    .stdin(Stdio::null());
                 nested
             } else {
                 let mut own = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
-                own.args(["exec", "--job"]).arg(directory.path()).current_dir(directory.path()).stdin(Stdio::null());
+                own.args(["exec", "--job"])
+                    .arg(directory.path())
+                    .current_dir(directory.path())
+                    .stdin(Stdio::null());
                 own
             };
-            wrapper.args(["--in", &format!("tf.plan={reference}"), "--", "sh", "-c", "cat tf.plan; echo > ran"]);
+            wrapper.args([
+                "--in",
+                &format!("tf.plan={reference}"),
+                "--",
+                "sh",
+                "-c",
+                "cat tf.plan; echo > ran",
+            ]);
             let output = wrapper.envs(variables.iter().copied()).output().unwrap();
             let why = format!(
                 "{}{}",
                 self::said(&output),
-                if is_nested { String::new() } else { format!("{:?}", report(directory.path()).exec_error) }
+                if is_nested {
+                    String::new()
+                } else {
+                    format!("{:?}", report(directory.path()).exec_error)
+                }
             );
             let ran = directory.path().join("ran").exists();
             if said.is_empty() {
-                assert_eq!((output.status.code(), output.stdout.as_slice(), ran), (Some(0), &b"the plan"[..], true), "{why}");
+                assert_eq!(
+                    (output.status.code(), output.stdout.as_slice(), ran),
+                    (Some(0), &b"the plan"[..], true),
+                    "{why}"
+                );
             } else {
-                assert_eq!((output.status.code(), ran, directory.path().join("tf.plan").exists()), (Some(125), false, false), "{why}");
-                assert!(said.iter().all(|word| why.contains(word)), "not all of {said:?} in: {why}");
+                assert_eq!(
+                    (output.status.code(), ran, directory.path().join("tf.plan").exists()),
+                    (Some(125), false, false),
+                    "{why}"
+                );
+                assert!(
+                    said.iter().all(|word| why.contains(word)),
+                    "not all of {said:?} in: {why}"
+                );
             }
         }
     };
@@ -226,10 +306,20 @@ fn p2_a_local_jobs_plan_that_is_not_the_one_that_was_decided_on_is_not_applied()
         check(&linked(cut), &plan, &[], &[&plan, &arrived]);
         check(&alone(cut), "fetch:plan", &[(variable, &plan)], &[variable, &plan, &arrived]);
     }
-    check(&linked("the plan"), "fetch:plan", &[(variable, &other)], &[variable, &plan, &other, "unset"]);
+    check(
+        &linked("the plan"),
+        "fetch:plan",
+        &[(variable, &other)],
+        &[variable, &plan, &other, "unset"],
+    );
     check(&linked("the plan"), "fetch:plan", &[(variable, "the plan")], &[variable, "no blob id"]);
     // Inherited together with another job's id: it is that one's.
-    check(&linked("the plan"), "fetch:plan", &[(variable, &other), ("PVN_JOB_ID", "job-0123456789abcdef0123456789abcdef")], &[]);
+    check(
+        &linked("the plan"),
+        "fetch:plan",
+        &[(variable, &other), ("PVN_JOB_ID", "job-0123456789abcdef0123456789abcdef")],
+        &[],
+    );
 }
 
 #[test]
@@ -237,16 +327,25 @@ fn an_explanation_of_a_wrapper_within_the_command_is_masked_with_what_only_the_o
     let wrapper = env!("CARGO_BIN_EXE_pvn-wrapper");
     let text = "echo '- hunter2-before + hunter2-now'";
     let inner = "--out plan-explanation=x --out plan=p -- sh -c";
-    let script = format!("{wrapper} exec {inner} \"{text} | tee x >p\"; env | grep HIDDEN_0=; true");
+    let script =
+        format!("{wrapper} exec {inner} \"{text} | tee x >p\"; env | grep HIDDEN_0=; true");
     let directory = tempfile::tempdir().unwrap();
     let mut outer = job(directory.path(), &["sh", "-c", &script]);
-    outer.env("PVN_SECRET_KEYS", "A,PVN_HIDDEN_0").env("A", "hunter2-now").env("PVN_HIDDEN_0", "hunter2-before");
+    outer
+        .env("PVN_SECRET_KEYS", "A,PVN_HIDDEN_0")
+        .env("A", "hunter2-now")
+        .env("PVN_HIDDEN_0", "hunter2-before");
     let output = outer.output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
-    let left = |name: &str| std::fs::read_to_string(directory.path().join(FILES).join(name)).unwrap();
+    let left =
+        |name: &str| std::fs::read_to_string(directory.path().join(FILES).join(name)).unwrap();
     assert_eq!(left("plan-explanation"), "- *** + ***\n");
     assert_eq!(left("plan"), "- hunter2-before + hunter2-now\n", "it is for the command alone");
-    assert_eq!(std::fs::read_dir(directory.path().join(FILES)).unwrap().count(), 2, "nothing else is left");
+    assert_eq!(
+        std::fs::read_dir(directory.path().join(FILES)).unwrap().count(),
+        2,
+        "nothing else is left"
+    );
 }
 
 #[test]
@@ -254,7 +353,11 @@ fn an_explanation_of_a_wrapper_within_the_command_that_cannot_be_masked_is_left_
     let directory = tempfile::tempdir().unwrap();
     let script = format!("mkdir -p {FILES}; mkfifo {FILES}/plan-explanation");
     let mut outer = job(directory.path(), &["sh", "-c", &script]);
-    let output = outer.env("PVN_SECRET_KEYS", "PVN_HIDDEN_0").env("PVN_HIDDEN_0", "hunter2-before").output().unwrap();
+    let output = outer
+        .env("PVN_SECRET_KEYS", "PVN_HIDDEN_0")
+        .env("PVN_HIDDEN_0", "hunter2-before")
+        .output()
+        .unwrap();
     assert!(output.status.success() && said(&output).contains("is left out"), "{output:?}");
     assert!(!directory.path().join(FILES).join("plan-explanation").exists());
 }

@@ -1,5 +1,5 @@
-//! What needs the kernel's help to be shown: pid namespaces, memory cgroups, other users. What is not permitted here is
-//! skipped and counted.
+//! What needs the kernel's help to be shown: pid namespaces, memory cgroups, other users. What is
+//! not permitted here is skipped and counted.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -22,16 +22,19 @@ pub(crate) fn no_namespaces() -> Option<String> {
 }
 
 /// Forks them twice; they live until the command, which alone holds a pipe, ends.
-const ORPHANS: &str = "pipe(R, W); pipe(S, T); \
-    for (1..2000) { if (fork() == 0) { if (fork() == 0) { close W; close S; syswrite T, 'x'; close T; sysread R, $x, 1; exit } exit } } \
-    wait for 1..2000; for (1..2000) { sysread S, $x, 1 } print qq(pid $$ of ), getppid(), qq(\\n);";
+const ORPHANS: &str = "pipe(R, W); pipe(S, T); for (1..2000) { if (fork() == 0) { if (fork() == \
+                       0) { close W; close S; syswrite T, 'x'; close T; sysread R, $x, 1; exit } \
+                       exit } } wait for 1..2000; for (1..2000) { sysread S, $x, 1 } print qq(pid \
+                       $$ of ), getppid(), qq(\\n);";
 
 #[test]
 fn pid_1_with_2000_double_forked_orphans() {
     if let Some(why) = no_namespaces() {
         return crate::skipped("pid_1_with_2000_double_forked_orphans", &why);
     }
-    let run = Wrapper::new(&["--drain", "60s"], &["perl", "-e", ORPHANS]).through("unshare", NAMESPACE).run();
+    let run = Wrapper::new(&["--drain", "60s"], &["perl", "-e", ORPHANS])
+        .through("unshare", NAMESPACE)
+        .run();
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.text().ends_with("of 1\n"), "the wrapper is the first process: {}", run.text());
     assert_eq!((run.report.leaked.len(), run.report.output_incomplete), (0, false));
@@ -42,7 +45,8 @@ fn pid_1_hears_term_and_ends_with_everything() {
     if let Some(why) = no_namespaces() {
         return crate::skipped("pid_1_hears_term", &why);
     }
-    let script = "setsid sleep 60 & trap 'echo bye; exit 3' TERM; echo > ready; while :; do sleep 0.01; done";
+    let script = "setsid sleep 60 & trap 'echo bye; exit 3' TERM; echo > ready; while :; do sleep \
+                  0.01; done";
     let running = Wrapper::new(&[], &["sh", "-c", script]).through("unshare", NAMESPACE).spawn();
     running.until_written("ready");
     let children = format!("/proc/{0}/task/{0}/children", running.child.id());
@@ -52,27 +56,45 @@ fn pid_1_hears_term_and_ends_with_everything() {
     assert_eq!((run.code, run.text().as_str()), (3, "bye\n"));
 }
 
-/// With a copy of the program in a directory that anybody may use: where this was built may be nobody else's to enter.
+/// With a copy of the program in a directory that anybody may use: where this was built may be
+/// nobody else's to enter.
 fn for_anybody(mut wrapper: Wrapper) -> Wrapper {
     let copy = wrapper.path("pvn-wrapper");
     write_program(&copy, &std::fs::read(env!("CARGO_BIN_EXE_pvn-wrapper")).unwrap(), 0o755);
     std::fs::set_permissions(wrapper.directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let mut command = Command::new(copy);
-    command.args(wrapper.command.get_args()).envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    command
+        .args(wrapper.command.get_args())
+        .envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));
     wrapper.command = command;
     wrapper
 }
 
 #[test]
 fn any_uid_no_capabilities() {
-    let user = ["--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+    let user = [
+        "--reuid=54321",
+        "--regid=54321",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--bounding-set=-all",
+    ];
     let possible = Command::new("setpriv").args(user).arg("true").output();
     if !possible.is_ok_and(|output| output.status.success()) {
-        return crate::skipped("any_uid_no_capabilities", "setpriv is not there or may not change the user");
+        return crate::skipped(
+            "any_uid_no_capabilities",
+            "setpriv is not there or may not change the user",
+        );
     }
-    let wrapper = for_anybody(Wrapper::new(&[], &["sh", "-c", "id -u; grep CapEff /proc/self/status"]));
+    let wrapper =
+        for_anybody(Wrapper::new(&[], &["sh", "-c", "id -u; grep CapEff /proc/self/status"]));
     let run = wrapper.through("setpriv", user).run();
-    assert_eq!((run.code, run.text().as_str()), (0, "54321\nCapEff:\t0000000000000000\n"), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.text().as_str()),
+        (0, "54321\nCapEff:\t0000000000000000\n"),
+        "{}",
+        run.stderr
+    );
 }
 
 /// A memory cgroup of this test's own, if it may make one. Goes away with it.
@@ -83,10 +105,16 @@ impl Cgroup {
         let own = std::fs::read_to_string("/proc/self/cgroup")?;
         let of = |line: &str| Some(line.splitn(3, ':').nth(2)?.trim_start_matches('/').to_owned());
         let (root, path, limits) = match own.lines().find(|line| line.contains(":memory:")) {
-            Some(line) => ("/sys/fs/cgroup/memory", of(line), ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]),
+            Some(line) => (
+                "/sys/fs/cgroup/memory",
+                of(line),
+                ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"],
+            ),
             None => ("/sys/fs/cgroup", own.lines().find_map(of), ["memory.max", "memory.swap.max"]),
         };
-        let directory = PathBuf::from(root).join(path.unwrap_or_default()).join(format!("wrapper-test-{}", std::process::id()));
+        let directory = PathBuf::from(root)
+            .join(path.unwrap_or_default())
+            .join(format!("wrapper-test-{}", std::process::id()));
         std::fs::create_dir(&directory)?;
         let made = Self(directory);
         std::fs::write(made.0.join(limits[0]), limit_bytes.to_string())?;
@@ -108,15 +136,27 @@ impl Drop for Cgroup {
 fn only_the_child_oom_killed() {
     let cgroup = match Cgroup::make(64 << 20) {
         Ok(cgroup) => cgroup,
-        Err(error) => return crate::skipped("only_the_child_oom_killed", &format!("no memory cgroup can be made: {error}")),
+        Err(error) => {
+            return crate::skipped(
+                "only_the_child_oom_killed",
+                &format!("no memory cgroup can be made: {error}"),
+            );
+        }
     };
-    // Once the wrapper has seen to it that the command goes first, which is after it has looked at the kernel's count.
-    let hungry = "sub score { open my $file, '<', qq(/proc/$_[0]/oom_score_adj); <$file> + 0 } $| = 1; print qq(hungry\\n); \
-        my $own = score(getppid()); select undef, undef, undef, 0.01 until score($$) > $own || $own == 1000; \
-        push @all, 'x' x 1000000 while 1";
+    // Once the wrapper has seen to it that the command goes first, which is after it has looked at
+    // the kernel's count.
+    let hungry = "sub score { open my $file, '<', qq(/proc/$_[0]/oom_score_adj); <$file> + 0 } $| \
+                  = 1; print qq(hungry\\n); my $own = score(getppid()); select undef, undef, \
+                  undef, 0.01 until score($$) > $own || $own == 1000; push @all, 'x' x 1000000 \
+                  while 1";
     let enter = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", cgroup.0.display());
     let run = Wrapper::new(&[], &["perl", "-e", hungry]).through("sh", ["-c", &enter]).run();
-    assert_eq!((run.code, run.report.signal.as_deref(), run.report.oom_killed), (137, Some("SIGKILL"), true), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.report.signal.as_deref(), run.report.oom_killed),
+        (137, Some("SIGKILL"), true),
+        "{}",
+        run.stderr
+    );
     assert_eq!(run.text(), "hungry\n");
 }
 
@@ -127,9 +167,16 @@ fn killed_by_somebody_is_not_killed_for_memory() {
 
 #[test]
 fn the_command_goes_before_us_when_memory_runs_out() {
-    let running = Wrapper::new(&[], &["sh", "-c", "echo > ready; read x"]).stdin(Stdio::piped()).spawn();
+    let running =
+        Wrapper::new(&[], &["sh", "-c", "echo > ready; read x"]).stdin(Stdio::piped()).spawn();
     running.until_written("ready");
-    let score = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap().trim().parse::<i32>().unwrap();
+    let score = |pid: u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj"))
+            .unwrap()
+            .trim()
+            .parse::<i32>()
+            .unwrap()
+    };
     let children = format!("/proc/{0}/task/{0}/children", running.child.id());
     let child: u32 = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
     let own = score(running.child.id());
@@ -137,7 +184,8 @@ fn the_command_goes_before_us_when_memory_runs_out() {
     assert_eq!(running.wait().code, 1);
 }
 
-/// Most memory that a wrapper of a debug build may ever have held: the static one, which the benchmark measures, has half.
+/// Most memory that a wrapper of a debug build may ever have held: the static one, which the
+/// benchmark measures, has half.
 const PEAK_KIB: u64 = 16 << 10;
 
 #[test]
@@ -150,12 +198,17 @@ fn ten_gb_with_a_cap_memory_measured() {
     let mut peak = 0;
     while running.child.try_wait().unwrap().is_none() {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
         peak = peak.max(line.unwrap_or(0));
         std::thread::park_timeout(Duration::from_millis(5));
     }
     let report: Report = running.wait().report;
-    assert_eq!((report.stdout_bytes, report.stdout_head_bytes, report.truncated), (total, Some(32 << 20), true));
+    assert_eq!(
+        (report.stdout_bytes, report.stdout_head_bytes, report.truncated),
+        (total, Some(32 << 20), true)
+    );
     assert_eq!((report.lost_bytes, report.output_incomplete), (0, false));
     assert_eq!(report.stdout_blob_id, Some(schema::id::BlobId::of(&vec![0; 64 << 20])));
     assert!((1..PEAK_KIB).contains(&peak), "{peak} KiB");
@@ -166,15 +219,18 @@ fn nothing_stays_of_a_wrapper_that_a_namespace_ends_with() {
     if let Some(why) = no_namespaces() {
         return crate::skipped("nothing_stays_of_a_wrapper_that_a_namespace_ends_with", &why);
     }
-    let run = Wrapper::new(&["--drain", "0s"], &["sh", "-c", "setsid sleep 60 & echo left"]).through("unshare", NAMESPACE).run();
+    let run = Wrapper::new(&["--drain", "0s"], &["sh", "-c", "setsid sleep 60 & echo left"])
+        .through("unshare", NAMESPACE)
+        .run();
     assert_eq!((run.code, run.text().as_str()), (0, "left\n"));
     assert!(!run.report.leaked.iter().any(|left| left.alive && is_alive(left.pid)));
 }
 
-/// Runs it as another user where `/proc` is what `mount` makes of it, beside a `rootsleep` that has root's rights. `None`, and noted as
-/// skipped, where that is not permitted.
+/// Runs it as another user where `/proc` is what `mount` makes of it, beside a `rootsleep` that has
+/// root's rights. `None`, and noted as skipped, where that is not permitted.
 fn where_proc_is(test: &str, mount: &str, options: &[&str], script: &str) -> Option<Run> {
-    let inner = format!("{mount} && exec setpriv --reuid=54321 --regid=54321 --clear-groups \"$@\"");
+    let inner =
+        format!("{mount} && exec setpriv --reuid=54321 --regid=54321 --clear-groups \"$@\"");
     let namespaces = [NAMESPACE.as_slice(), &["--mount", "sh", "-c", &inner, "sh"]].concat();
     let why = match Command::new("unshare").args(&namespaces).arg("true").output() {
         Ok(output) if output.status.success() => None,
@@ -199,11 +255,19 @@ fn left(run: &Run) -> Vec<(i32, bool)> {
 fn p7_a_left_over_of_another_user_that_proc_hides_is_stopped_and_told() {
     let test = "p7_a_left_over_of_another_user_that_proc_hides_is_stopped_and_told";
     let hidden = "mount -t proc -o hidepid=2 proc /proc";
-    for (options, then) in [(["--drain", "100ms"].as_slice(), ":"), (&["--timeout", "1s", "--drain", "100ms"], "sleep 61")] {
+    for (options, then) in [
+        (["--drain", "100ms"].as_slice(), ":"),
+        (&["--timeout", "1s", "--drain", "100ms"], "sleep 61"),
+    ] {
         let script = format!("./rootsleep 60 </dev/null >/dev/null 2>&1 & {then}");
         let Some(run) = where_proc_is(test, hidden, options, &script) else { return };
-        let hidden = run.report.leaked.iter().filter(|left| left.argv[0] == "[not shown by /proc]").count();
-        assert!(hidden == 1 && left(&run).iter().all(|(pid, alive)| *pid > 0 && !alive), "{:?}", run.report.leaked);
+        let hidden =
+            run.report.leaked.iter().filter(|left| left.argv[0] == "[not shown by /proc]").count();
+        assert!(
+            hidden == 1 && left(&run).iter().all(|(pid, alive)| *pid > 0 && !alive),
+            "{:?}",
+            run.report.leaked
+        );
     }
 }
 
@@ -213,7 +277,14 @@ fn p7_without_proc_a_left_over_is_stopped_where_it_can_be_and_told() {
     // The second is the proc of another namespace, whose numbers mean others here.
     for proc in ["mount -t tmpfs none /proc", "umount /proc"] {
         // In the command's own group a signal reaches it all the same.
-        let Some(run) = where_proc_is(test, proc, &["--drain", "100ms"], "sleep 60 </dev/null >/dev/null 2>&1 &") else { return };
+        let Some(run) = where_proc_is(
+            test,
+            proc,
+            &["--drain", "100ms"],
+            "sleep 60 </dev/null >/dev/null 2>&1 &",
+        ) else {
+            return;
+        };
         assert_eq!(left(&run), [(0, false)], "{proc}: {:?}", run.report.leaked);
         // In a session of its own nobody knows its number; but that there is something.
         let away = "setsid sleep 60 </dev/null >/dev/null 2>&1 & sleep 0.5";

@@ -12,8 +12,14 @@ fn check(script: &str, code: i32, error: Option<&str>) -> Run {
     assert_eq!(run.code, code, "{}", run.stderr);
     let file = &run.report.files[0];
     match error {
-        None => assert_eq!((file.content_blob_id, &file.error), (Some(BlobId::of(&std::fs::read(run.path("out.bin")).unwrap())), &None)),
-        Some(error) => assert!(file.error.as_ref().unwrap().contains(error) && file.content_blob_id.is_none(), "{file:?}"),
+        None => assert_eq!(
+            (file.content_blob_id, &file.error),
+            (Some(BlobId::of(&std::fs::read(run.path("out.bin")).unwrap())), &None)
+        ),
+        Some(error) => assert!(
+            file.error.as_ref().unwrap().contains(error) && file.content_blob_id.is_none(),
+            "{file:?}"
+        ),
     }
     run
 }
@@ -64,14 +70,27 @@ fn install_copies_the_program_and_makes_it_executable() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("a/b");
     for _ in 0..2 {
-        let status = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).arg("install").arg(&target).status().unwrap();
+        let status = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"))
+            .arg("install")
+            .arg(&target)
+            .status()
+            .unwrap();
         assert_eq!(status.code(), Some(0));
     }
-    assert_eq!(std::fs::metadata(target.join("pvn-wrapper")).unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(
+        std::fs::metadata(target.join("pvn-wrapper")).unwrap().permissions().mode() & 0o777,
+        0o755
+    );
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 1);
-    let status = Command::new(target.join("pvn-wrapper")).args(["exec", "--", "sh", "-c", "exit 3"]).status().unwrap();
+    let status = Command::new(target.join("pvn-wrapper"))
+        .args(["exec", "--", "sh", "-c", "exit 3"])
+        .status()
+        .unwrap();
     assert_eq!(status.code(), Some(3));
-    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["install", "/proc/no"]).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"))
+        .args(["install", "/proc/no"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("/proc/no"));
 }

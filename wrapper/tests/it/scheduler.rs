@@ -1,5 +1,6 @@
-//! A scheduler to deliver to: keeps to the protocol of docs/api.md strictly, notes every breach of it, and answers what a test
-//! tells it to. HTTP over plain sockets, so that a test can break a connection wherever it wants.
+//! A scheduler to deliver to: keeps to the protocol of docs/api.md strictly, notes every breach of
+//! it, and answers what a test tells it to. HTTP over plain sockets, so that a test can break a
+//! connection wherever it wants.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -118,7 +119,11 @@ impl Scheduler {
         let scheduler = Self {
             address: listener.local_addr().unwrap(),
             scheme: if tls.is_some() { "https" } else { "http" },
-            inner: Arc::new(Inner { state: Mutex::new(state), faults: Mutex::default(), down: AtomicBool::default() }),
+            inner: Arc::new(Inner {
+                state: Mutex::new(state),
+                faults: Mutex::default(),
+                down: AtomicBool::default(),
+            }),
         };
         let inner = Arc::clone(&scheduler.inner);
         // It ends with the process of the tests.
@@ -138,8 +143,12 @@ impl Scheduler {
         format!("{}://{}", self.scheme, self.address)
     }
 
-    /// Says what is to be done with each request; it is given its number among those of the same method and path.
-    pub(crate) fn with(self, faults: impl Fn(&Request, usize) -> Do + Send + Sync + 'static) -> Self {
+    /// Says what is to be done with each request; it is given its number among those of the same
+    /// method and path.
+    pub(crate) fn with(
+        self,
+        faults: impl Fn(&Request, usize) -> Do + Send + Sync + 'static,
+    ) -> Self {
         *self.inner.faults.lock().unwrap() = Some(Arc::new(faults));
         self
     }
@@ -164,17 +173,22 @@ impl Scheduler {
 
     /// Waits until so many requests began so.
     pub(crate) fn until_asked(&self, what: &str, times: usize) {
-        until(&format!("there were {times} × {what}"), || (self.count(what) >= times).then_some(()));
+        until(&format!("there were {times} × {what}"), || {
+            (self.count(what) >= times).then_some(())
+        });
     }
 
-    /// What must hold after every run: exactly one accepted report, whose sizes and digests are those of what arrived, and
-    /// no breach of the protocol. Returns the report.
+    /// What must hold after every run: exactly one accepted report, whose sizes and digests are
+    /// those of what arrived, and no breach of the protocol. Returns the report.
     pub(crate) fn check(&self) -> Report {
         let state = self.state();
         assert_eq!(state.breaches, Vec::<String>::new(), "breaches of the protocol");
         assert_eq!(state.accepted, 1, "exactly one accepted report; requests: {:?}", state.names());
         let report = state.report.clone().unwrap();
-        let told = [(report.stdout_blob_id, &report.stdout_inline), (report.stderr_blob_id, &report.stderr_inline)];
+        let told = [
+            (report.stdout_blob_id, &report.stdout_inline),
+            (report.stderr_blob_id, &report.stderr_inline),
+        ];
         for ((blob, inline), held) in told.into_iter().zip(&state.streams) {
             let arrived = match inline {
                 Some(inline) => BlobId::of(&STANDARD.decode(inline).unwrap()),
@@ -192,13 +206,19 @@ impl Scheduler {
     pub(crate) fn bytes(&self, stream: Stream) -> Vec<u8> {
         let state = self.state();
         let report = state.report.clone().unwrap_or_default();
-        let inline = if stream == Stream::Stdout { report.stdout_inline } else { report.stderr_inline };
-        inline.map_or_else(|| state.streams[stream as usize].bytes.clone(), |inline| STANDARD.decode(inline).unwrap())
+        let inline =
+            if stream == Stream::Stdout { report.stdout_inline } else { report.stderr_inline };
+        inline.map_or_else(
+            || state.streams[stream as usize].bytes.clone(),
+            |inline| STANDARD.decode(inline).unwrap(),
+        )
     }
 
     /// Waits until the stream begins so.
     pub(crate) fn until_arrived(&self, stream: Stream, text: &str) {
-        until(&format!("`{text}` arrived"), || self.state().streams[stream as usize].bytes.starts_with(text.as_bytes()).then_some(()));
+        until(&format!("`{text}` arrived"), || {
+            self.state().streams[stream as usize].bytes.starts_with(text.as_bytes()).then_some(())
+        });
     }
 }
 
@@ -208,7 +228,9 @@ fn serve(stream: TcpStream, tls: Option<Arc<rustls::ServerConfig>>, inner: &Inne
         None => http::serve(stream, |request| answer(inner, request)),
         Some(config) => {
             let connection = rustls::ServerConnection::new(config).unwrap();
-            http::serve(rustls::StreamOwned::new(connection, stream), |request| answer(inner, request));
+            http::serve(rustls::StreamOwned::new(connection, stream), |request| {
+                answer(inner, request)
+            });
         }
     }
 }
@@ -217,7 +239,8 @@ fn answer(inner: &Inner, request: &Request) -> Option<Reply> {
     if inner.down.load(Ordering::SeqCst) {
         return None;
     }
-    let below = request.path.strip_prefix(&format!("/v1/jobs/{JOB}")).unwrap_or(&request.path).to_owned();
+    let below =
+        request.path.strip_prefix(&format!("/v1/jobs/{JOB}")).unwrap_or(&request.path).to_owned();
     let name = format!("{} {below}", request.method);
     let number = {
         let mut state = inner.state.lock().unwrap();
@@ -264,11 +287,16 @@ impl State {
         let small = request.body.len() <= wire::UPLOAD_LIMIT_BYTES;
         let right = match request.method.as_str() {
             "PATCH" => {
-                request.header("content-type") == Some(wire::PIECE_CONTENT_TYPE) && request.number(wire::OFFSET_HEADER).is_some() && small
+                request.header("content-type") == Some(wire::PIECE_CONTENT_TYPE)
+                    && request.number(wire::OFFSET_HEADER).is_some()
+                    && small
             }
             "PUT" if name.starts_with("PUT /files/") => {
-                let (offset, length) = (request.number(wire::OFFSET_HEADER), request.number(wire::LENGTH_HEADER));
-                offset.is_some() == length.is_some() && small && length.is_none_or(|length| length > request.body.len() as u64)
+                let (offset, length) =
+                    (request.number(wire::OFFSET_HEADER), request.number(wire::LENGTH_HEADER));
+                offset.is_some() == length.is_some()
+                    && small
+                    && length.is_none_or(|length| length > request.body.len() as u64)
             }
             "PUT" | "POST" => request.header("content-type") == Some("application/json"),
             "GET" | "HEAD" => request.body.is_empty(),
@@ -280,7 +308,8 @@ impl State {
     }
 
     fn usual(&mut self, request: &Request, below: &str) -> Reply {
-        let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        let bearer =
+            request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
         if !bearer.is_some_and(|token| self.tokens.iter().any(|known| known == token)) {
             return Reply::problem(401, "the token is not valid");
         }
@@ -288,11 +317,13 @@ impl State {
         match (request.method.as_str(), parts.as_slice()) {
             ("POST", ["heartbeat"]) => Reply::json(200, &json!({ "cancel": self.cancel })),
             ("PUT", ["report"]) => self.take_report(request),
-            (method, ["streams", name]) => match Stream::ALL.into_iter().find(|stream| stream.as_str() == *name) {
-                None => Reply::problem(404, "no such stream"),
-                Some(_) if self.report.is_some() => Reply::problem(409, "the job is over"),
-                Some(stream) => self.stream(method, stream, request),
-            },
+            (method, ["streams", name]) => {
+                match Stream::ALL.into_iter().find(|stream| stream.as_str() == *name) {
+                    None => Reply::problem(404, "no such stream"),
+                    Some(_) if self.report.is_some() => Reply::problem(409, "the job is over"),
+                    Some(stream) => self.stream(method, stream, request),
+                }
+            }
             ("PUT", ["files", name]) => self.file(name, request),
             ("GET", ["inputs", reference]) => match self.inputs.get(*reference) {
                 Some(bytes) => Reply::input(bytes).with("Pvn-Blob-Id", BlobId::of(bytes)),
@@ -319,7 +350,9 @@ impl State {
     }
 
     fn file(&mut self, name: &str, request: &Request) -> Reply {
-        let (Some(offset), Some(length)) = (request.number(wire::OFFSET_HEADER), request.number(wire::LENGTH_HEADER)) else {
+        let (Some(offset), Some(length)) =
+            (request.number(wire::OFFSET_HEADER), request.number(wire::LENGTH_HEADER))
+        else {
             let blob = BlobId::of(&request.body);
             self.files.insert(name.to_owned(), blob);
             return Reply::json(201, &json!({ "blobId": blob }));
@@ -349,16 +382,24 @@ impl State {
         };
         if let Some(known) = &self.report {
             let same = *known == report;
-            return if same { Reply::json(200, &json!({ "accepted": true })) } else { Reply::problem(409, "the job is over") };
+            return if same {
+                Reply::json(200, &json!({ "accepted": true }))
+            } else {
+                Reply::problem(409, "the job is over")
+            };
         }
         let mut wanted = wire::Wanted::default();
-        let told = [(report.stdout_blob_id, &report.stdout_inline), (report.stderr_blob_id, &report.stderr_inline)];
+        let told = [
+            (report.stdout_blob_id, &report.stdout_inline),
+            (report.stderr_blob_id, &report.stderr_inline),
+        ];
         for ((blob, inline), stream) in told.into_iter().zip(Stream::ALL) {
             let held = &mut self.streams[stream as usize];
             let Some(blob) = blob else { continue };
             let arrived = match inline {
                 Some(_) if held.length > 0 => {
-                    self.breaches.push(format!("{} rides in the report and was sent too", stream.as_str()));
+                    self.breaches
+                        .push(format!("{} rides in the report and was sent too", stream.as_str()));
                     continue;
                 }
                 Some(inline) => BlobId::of(&STANDARD.decode(inline).unwrap()),
@@ -366,10 +407,13 @@ impl State {
             };
             if arrived != blob {
                 *held = Held::default();
-                *(if stream == Stream::Stdout { &mut wanted.stdout } else { &mut wanted.stderr }) = Some(0);
+                *(if stream == Stream::Stdout { &mut wanted.stdout } else { &mut wanted.stderr }) =
+                    Some(0);
             }
         }
-        let files = report.files.iter().filter(|file| file.content_blob_id.is_some_and(|blob| self.files.get(&file.name) != Some(&blob)));
+        let files = report.files.iter().filter(|file| {
+            file.content_blob_id.is_some_and(|blob| self.files.get(&file.name) != Some(&blob))
+        });
         wanted.files = files.map(|file| file.name.clone()).collect();
         if wanted != wire::Wanted::default() {
             return Reply::json(409, &json!({ "wanted": wanted }));

@@ -26,22 +26,32 @@ fn script(flags: &[&str], script: &str) -> Wrapper {
 fn counting(number: i32) -> String {
     format!(
         "use POSIX; my $n = 0; POSIX::sigaction({number}, POSIX::SigAction->new(sub {{ $n++ }})); \
-         $SIG{{ALRM}} = sub {{ print \"got $n\\n\"; exit 0 }}; \
-         if (fork() == 0) {{ POSIX::sigaction({number}, POSIX::SigAction->new(sub {{ open F, '>grandchild'; close F }})); \
-             open G, '>grandchild-ready'; print G \"x\\n\"; close G; sleep 60; exit }} \
-         until (-s 'grandchild-ready') {{ select undef, undef, undef, 0.01 }} \
-         open R, '>ready'; print R \"x\\n\"; close R; while ($n == 0) {{ sleep 1 }} alarm 1; while (1) {{ sleep 1 }}"
+         $SIG{{ALRM}} = sub {{ print \"got $n\\n\"; exit 0 }}; if (fork() == 0) {{ \
+         POSIX::sigaction({number}, POSIX::SigAction->new(sub {{ open F, '>grandchild'; close F \
+         }})); open G, '>grandchild-ready'; print G \"x\\n\"; close G; sleep 60; exit }} until \
+         (-s 'grandchild-ready') {{ select undef, undef, undef, 0.01 }} open R, '>ready'; print R \
+         \"x\\n\"; close R; while ($n == 0) {{ sleep 1 }} alarm 1; while (1) {{ sleep 1 }}"
     )
 }
 
 #[test]
 fn each_signal_forwarded_exactly_once_to_the_child_alone() {
-    // All but those that cannot be caught, that stop or continue, and the one that the counting ends with. Sent by somebody, also what
-    // a fault is called is a signal as others are.
-    let numbers = [HUP, INT, QUIT, 4, 5, 6, 7, 8, 11, USR1, USR2, TERM, 16, CONT, 23, 24, 25, 26, 27, WINCH, 29, 30, 31, 34, 35, 50, 64];
+    // All but those that cannot be caught, that stop or continue, and the one that the counting
+    // ends with. Sent by somebody, also what a fault is called is a signal as others are.
+    let numbers = [
+        HUP, INT, QUIT, 4, 5, 6, 7, 8, 11, USR1, USR2, TERM, 16, CONT, 23, 24, 25, 26, 27, WINCH,
+        29, 30, 31, 34, 35, 50, 64,
+    ];
     let started: Vec<_> = numbers
         .into_iter()
-        .map(|number| (number, Wrapper::new(&["--drain", "0s"], &["perl", "-e", &counting(number)]).with_default_signals().spawn()))
+        .map(|number| {
+            (
+                number,
+                Wrapper::new(&["--drain", "0s"], &["perl", "-e", &counting(number)])
+                    .with_default_signals()
+                    .spawn(),
+            )
+        })
         .collect();
     for (number, running) in &started {
         running.until_written("ready");
@@ -51,13 +61,20 @@ fn each_signal_forwarded_exactly_once_to_the_child_alone() {
         let run = running.wait();
         assert_eq!(run.text(), "got 1\n", "signal {number}");
         // Once the child is gone TERM is what those hear who are left.
-        assert!(number == TERM || !run.path("grandchild").exists(), "signal {number} reached a grandchild");
+        assert!(
+            number == TERM || !run.path("grandchild").exists(),
+            "signal {number} reached a grandchild"
+        );
     }
 }
 
 #[test]
 fn with_signal_scope_group_it_reaches_grandchildren_and_not_us_twice() {
-    let running = Wrapper::new(&["--drain", "0s", "--signal-scope", "group"], &["perl", "-e", &counting(USR1)]).spawn();
+    let running = Wrapper::new(
+        &["--drain", "0s", "--signal-scope", "group"],
+        &["perl", "-e", &counting(USR1)],
+    )
+    .spawn();
     running.until_written("ready");
     running.signal(USR1);
     let grandchild = running.path("grandchild");
@@ -72,17 +89,25 @@ fn term_trapped_output_after_it_kept() {
     running.signal(TERM);
     let run = running.wait();
     assert_eq!((run.code, run.text().as_str(), run.report.killed_after_grace), (3, "bye\n", false));
-    assert_eq!(run.report.stopped_by.as_deref(), Some("SIGTERM"), "its exit code says nothing of what it was to do");
+    assert_eq!(
+        run.report.stopped_by.as_deref(),
+        Some("SIGTERM"),
+        "its exit code says nothing of what it was to do"
+    );
 }
 
 #[test]
 fn term_ignored_by_the_child_is_followed_by_kill_after_the_grace() {
     let check = |flags: &[&str], variable: &str| {
-        let running = script(flags, &format!("trap '' TERM; {WAIT}")).env("PVN_KILL_AFTER", variable).spawn();
+        let running =
+            script(flags, &format!("trap '' TERM; {WAIT}")).env("PVN_KILL_AFTER", variable).spawn();
         running.until_written("ready");
         running.signal(TERM);
         let run = running.wait();
-        assert_eq!((run.code, run.report.signal.as_deref(), run.report.killed_after_grace), (137, Some("SIGKILL"), true));
+        assert_eq!(
+            (run.code, run.report.signal.as_deref(), run.report.killed_after_grace),
+            (137, Some("SIGKILL"), true)
+        );
     };
     check(&["--kill-after", "50ms"], "1h");
     check(&[], "50ms");
@@ -90,7 +115,9 @@ fn term_ignored_by_the_child_is_followed_by_kill_after_the_grace() {
 
 #[test]
 fn the_grace_of_a_variable_lasts() {
-    let running = script(&[], &format!("trap 'sleep 11; exit 7' TERM; {WAIT}")).env("PVN_KILL_AFTER", "1h").spawn();
+    let running = script(&[], &format!("trap 'sleep 11; exit 7' TERM; {WAIT}"))
+        .env("PVN_KILL_AFTER", "1h")
+        .spawn();
     running.until_written("ready");
     running.signal(TERM);
     let run = running.wait();
@@ -100,8 +127,13 @@ fn the_grace_of_a_variable_lasts() {
 #[test]
 fn term_twice_kills_at_once() {
     for second in [TERM, INT] {
-        // A second request comes some time after the first: the same signal at once is the same request.
-        let running = script(&["--kill-after", "1h"], &format!("trap 'sleep 0.05; echo x > asked' TERM INT; {WAIT}")).spawn();
+        // A second request comes some time after the first: the same signal at once is the same
+        // request.
+        let running = script(
+            &["--kill-after", "1h"],
+            &format!("trap 'sleep 0.05; echo x > asked' TERM INT; {WAIT}"),
+        )
+        .spawn();
         running.until_written("ready");
         running.signal(TERM);
         running.until_written("asked");
@@ -115,7 +147,10 @@ fn term_twice_kills_at_once() {
 fn kill_reaches_every_descendant_wherever_it_went() {
     let running = script(
         &["--kill-after", "50ms"],
-        &format!("setsid sh -c 'trap \"\" TERM; echo $$ > other; while :; do sleep 0.01; done' & trap '' TERM; {WAIT}"),
+        &format!(
+            "setsid sh -c 'trap \"\" TERM; echo $$ > other; while :; do sleep 0.01; done' & trap \
+             '' TERM; {WAIT}"
+        ),
     )
     .spawn();
     running.until_written("ready");
@@ -127,7 +162,8 @@ fn kill_reaches_every_descendant_wherever_it_went() {
 
 #[test]
 fn term_to_sh_c_whose_command_outlives_the_shell_reaches_that_command() {
-    let outliving = "sh -c 'trap \"echo x > reached; exit 0\" TERM; echo > ready; while :; do sleep 0.01; done' & wait";
+    let outliving = "sh -c 'trap \"echo x > reached; exit 0\" TERM; echo > ready; while :; do \
+                     sleep 0.01; done' & wait";
     let running = script(&["--drain", "60s"], outliving).spawn();
     running.until_written("ready");
     running.signal(TERM);
@@ -139,7 +175,10 @@ fn term_to_sh_c_whose_command_outlives_the_shell_reaches_that_command() {
 
 #[test]
 fn the_stop_signal_stands_in_for_term() {
-    let wrapper = script(&["--stop-signal", "INT"], &format!("trap 'exit 4' INT; trap 'exit 5' TERM; {WAIT}"));
+    let wrapper = script(
+        &["--stop-signal", "INT"],
+        &format!("trap 'exit 4' INT; trap 'exit 5' TERM; {WAIT}"),
+    );
     let running = wrapper.with_default_signals().spawn();
     running.until_written("ready");
     running.signal(TERM);
@@ -154,13 +193,20 @@ fn term_swept_over_the_first_5_ms_is_not_lost() {
         running.signal(TERM);
         // Before `main` the kernel's own answer holds: the wrapper dies and nothing was started.
         if let Some(run) = running.wait_unless_killed(Some(TERM)) {
-            assert_eq!((run.code, run.report.signal.as_deref()), (143, Some("SIGTERM")), "{delay_us}");
+            assert_eq!(
+                (run.code, run.report.signal.as_deref()),
+                (143, Some("SIGTERM")),
+                "{delay_us}"
+            );
         }
     }
 }
 
 fn check_timed_out(run: &Run) {
-    assert_eq!((run.report.timed_out, run.report.signal.as_deref(), run.code), (true, Some("SIGTERM"), 143));
+    assert_eq!(
+        (run.report.timed_out, run.report.signal.as_deref(), run.code),
+        (true, Some("SIGTERM"), 143)
+    );
     assert_eq!(run.report.stopped_by, None, "its own deadline did");
 }
 
@@ -172,7 +218,11 @@ fn the_timeout_asks_the_command_to_stop() {
 #[test]
 fn no_output_for_the_idle_timeout_asks_the_command_to_stop() {
     // Longer than the timeout in all, and each pause far shorter.
-    let run = script(&["--idle-timeout", "3s"], "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done; exec sleep 60").run();
+    let run = script(
+        &["--idle-timeout", "3s"],
+        "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done; exec sleep 60",
+    )
+    .run();
     check_timed_out(&run);
     assert_eq!(run.text(), "1\n2\n3\n4\n5\n6\n7\n8\n", "output puts it off");
 }
@@ -185,7 +235,11 @@ fn is_stopped(pid: &str) -> bool {
 
 /// Stops the wrapper, lets the command go on as soon as it can, and then the wrapper.
 fn check_stopped(number: i32, with_the_command: bool) {
-    let running = script(&["--timeout", "60s"], "echo > ready; until [ -e go ]; do sleep 0.01; done; echo done; echo > ended").spawn();
+    let running = script(
+        &["--timeout", "60s"],
+        "echo > ready; until [ -e go ]; do sleep 0.01; done; echo done; echo > ended",
+    )
+    .spawn();
     running.until_written("ready");
     let own = running.child.id().to_string();
     let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();

@@ -16,8 +16,14 @@ fn trace(test: &str, wrapper: &Wrapper) -> Option<Vec<String>> {
 fn trace_processes(test: &str, wrapper: &Wrapper) -> Option<Vec<(String, String)>> {
     let file = wrapper.path("trace");
     let mut command = Command::new("strace");
-    command.args(["-f", "-o"]).arg(&file).arg(wrapper.command.get_program()).args(wrapper.command.get_args());
-    command.envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?)))).current_dir(wrapper.directory.path());
+    command
+        .args(["-f", "-o"])
+        .arg(&file)
+        .arg(wrapper.command.get_program())
+        .args(wrapper.command.get_args());
+    command
+        .envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))))
+        .current_dir(wrapper.directory.path());
     command.env_remove("PVN_JOB_DIR");
     let Ok(output) = command.output() else {
         skipped(test, "there is no `strace`");
@@ -25,11 +31,20 @@ fn trace_processes(test: &str, wrapper: &Wrapper) -> Option<Vec<(String, String)
     };
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     if !text.contains("execve(") || !text.contains("+++ exited") {
-        skipped(test, &format!("strace may not trace here: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        skipped(
+            test,
+            &format!(
+                "strace may not trace here: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ),
+        );
         return None;
     }
     if text.contains("execve(0x") {
-        skipped(test, "only root can see what a program does that keeps others from reading its memory");
+        skipped(
+            test,
+            "only root can see what a program does that keeps others from reading its memory",
+        );
         return None;
     }
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -42,7 +57,9 @@ fn trace_processes(test: &str, wrapper: &Wrapper) -> Option<Vec<(String, String)
 fn networked(call: &str) -> bool {
     let thread = call.starts_with("clone") && call.contains("CLONE_THREAD");
     let file = call.starts_with("open")
-        && ["resolv.conf", "/etc/hosts", "nsswitch", ".pem", ".crt", "/ssl/"].iter().any(|name| call.contains(name));
+        && ["resolv.conf", "/etc/hosts", "nsswitch", ".pem", ".crt", "/ssl/"]
+            .iter()
+            .any(|name| call.contains(name));
     thread || file || call.starts_with("socket(") || call.starts_with("connect(")
 }
 
@@ -51,35 +68,72 @@ fn no_socket_tls_file_or_thread_is_made_before_the_child_runs() {
     let scheduler = Scheduler::start();
     let name = "no_socket_tls_file_or_thread_is_made_before_the_child_runs";
     let ca = tempfile::NamedTempFile::with_suffix(".pem").unwrap();
-    let wrapper = Wrapper::new(&[], &["/usr/bin/env", "true"]).env("PVN_API_URL", scheduler.url()).env("PVN_TOKEN", TOKEN);
-    let Some(calls) = trace(name, &wrapper.env("PVN_JOB_ID", JOB).env("SSL_CERT_FILE", ca.path())) else { return };
-    let started = calls.iter().position(|call| call.starts_with("execve(\"/usr/bin/env\"")).expect("the command is executed");
-    assert_eq!(calls[..started].iter().filter(|call| networked(call)).collect::<Vec<_>>(), Vec::<&String>::new());
-    assert!(calls[started..].iter().any(|call| call.starts_with("socket(")), "afterwards it is delivered");
+    let wrapper = Wrapper::new(&[], &["/usr/bin/env", "true"])
+        .env("PVN_API_URL", scheduler.url())
+        .env("PVN_TOKEN", TOKEN);
+    let Some(calls) = trace(name, &wrapper.env("PVN_JOB_ID", JOB).env("SSL_CERT_FILE", ca.path()))
+    else {
+        return;
+    };
+    let started = calls
+        .iter()
+        .position(|call| call.starts_with("execve(\"/usr/bin/env\""))
+        .expect("the command is executed");
+    assert_eq!(
+        calls[..started].iter().filter(|call| networked(call)).collect::<Vec<_>>(),
+        Vec::<&String>::new()
+    );
+    assert!(
+        calls[started..].iter().any(|call| call.starts_with("socket(")),
+        "afterwards it is delivered"
+    );
     scheduler.check();
 }
 
 #[test]
 fn a_dry_run_makes_no_socket_and_no_thread_at_all() {
     let wrapper = Wrapper::new(&[], &["true"]);
-    let Some(calls) = trace("a_dry_run_makes_no_socket_and_no_thread_at_all", &wrapper) else { return };
-    assert_eq!(calls.iter().filter(|call| networked(call)).collect::<Vec<_>>(), Vec::<&String>::new());
+    let Some(calls) = trace("a_dry_run_makes_no_socket_and_no_thread_at_all", &wrapper) else {
+        return;
+    };
+    assert_eq!(
+        calls.iter().filter(|call| networked(call)).collect::<Vec<_>>(),
+        Vec::<&String>::new()
+    );
 }
 
-/// The names in the first column of the tables of `docs/wrapper.md`: the wrapper's own, and those of the new process.
+/// The names in the first column of the tables of `docs/wrapper.md`: the wrapper's own, and those
+/// of the new process.
 fn documented() -> [BTreeSet<String>; 2] {
-    let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/wrapper.md")).unwrap();
+    let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/wrapper.md"))
+        .unwrap();
     let (_, section) = docs.split_once("## What it asks of the kernel").unwrap();
     let (own, new) = section.split_once("| in the new process").unwrap();
     [own, new].map(|part| {
         let cells = part.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());
-        cells.flat_map(|cell| cell.split(['`', ' '])).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        cells
+            .flat_map(|cell| cell.split(['`', ' ']))
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect()
     })
 }
 
-/// What the loader of a program that is linked dynamically adds, and what other C libraries and machines call the same.
-const ELSEWHERE: &[&str] =
-    &["pread64", "faccessat", "faccessat2", "fstat", "newfstatat", "poll", "dup3", "clone", "vfork", "prlimit", "getrlimit"];
+/// What the loader of a program that is linked dynamically adds, and what other C libraries and
+/// machines call the same.
+const ELSEWHERE: &[&str] = &[
+    "pread64",
+    "faccessat",
+    "faccessat2",
+    "fstat",
+    "newfstatat",
+    "poll",
+    "dup3",
+    "clone",
+    "vfork",
+    "prlimit",
+    "getrlimit",
+];
 
 #[test]
 fn the_system_calls_of_a_trivial_run_are_those_of_the_docs() {
@@ -88,14 +142,18 @@ fn the_system_calls_of_a_trivial_run_are_those_of_the_docs() {
     let program = wrapper.command.get_program().to_owned();
     wrapper.command = Command::new(program);
     wrapper.command.args(["exec", "--", "true"]);
-    let Some(calls) = trace_processes("the_system_calls_of_a_trivial_run_are_those_of_the_docs", &wrapper) else { return };
+    let Some(calls) =
+        trace_processes("the_system_calls_of_a_trivial_run_are_those_of_the_docs", &wrapper)
+    else {
+        return;
+    };
     let own = calls[0].0.clone();
     let mut seen = [BTreeSet::new(), BTreeSet::new()];
     let mut started = false;
     for (pid, call) in &calls {
-        let Some((name, _)) =
-            call.split_once('(').filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
-        else {
+        let Some((name, _)) = call.split_once('(').filter(|(name, _)| {
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        }) else {
             continue;
         };
         if *pid == own {
@@ -107,10 +165,16 @@ fn the_system_calls_of_a_trivial_run_are_those_of_the_docs() {
         }
     }
     for (seen, documented) in seen.into_iter().zip(documented()) {
-        let new: Vec<_> = seen.difference(&documented).filter(|name| !ELSEWHERE.contains(&name.as_str())).collect();
+        let new: Vec<_> = seen
+            .difference(&documented)
+            .filter(|name| !ELSEWHERE.contains(&name.as_str()))
+            .collect();
         assert!(new.is_empty(), "not in docs/wrapper.md: {new:?}");
-        // What makes it what it is; the rest is as the C library, the kernel and the moment will have it.
-        for needed in ["rt_sigprocmask", "prctl", "signalfd4", "pipe2", "ppoll", "wait4", "setpgid", "execve"] {
+        // What makes it what it is; the rest is as the C library, the kernel and the moment will
+        // have it.
+        for needed in
+            ["rt_sigprocmask", "prctl", "signalfd4", "pipe2", "ppoll", "wait4", "setpgid", "execve"]
+        {
             assert_eq!(seen.contains(needed), documented.contains(needed), "{needed}: {seen:?}");
         }
     }

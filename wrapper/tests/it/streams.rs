@@ -11,12 +11,16 @@ use crate::run::{Wrapper, run, shell};
 
 #[test]
 fn all_byte_values_pass_on_both_streams() {
-    let perl = "binmode STDOUT; binmode STDERR; print map { chr } 0..255; print STDERR map { chr } reverse 0..255";
+    let perl = "binmode STDOUT; binmode STDERR; print map { chr } 0..255; print STDERR map { chr \
+                } reverse 0..255";
     let run = run(&[], &["perl", "-e", perl]);
     let all: Vec<u8> = (0..=255).collect();
     let reverse: Vec<u8> = (0..=255).rev().collect();
     assert_eq!(run.stdout, all);
-    assert_eq!((run.report.stdout_blob_id, run.report.stderr_blob_id), (Some(BlobId::of(&all)), Some(BlobId::of(&reverse))));
+    assert_eq!(
+        (run.report.stdout_blob_id, run.report.stderr_blob_id),
+        (Some(BlobId::of(&all)), Some(BlobId::of(&reverse)))
+    );
 }
 
 #[test]
@@ -26,16 +30,24 @@ fn output_without_a_last_newline_is_kept_as_it_is() {
 
 #[test]
 fn output_that_has_no_room_where_it_goes_is_no_success() {
-    for (script, code, says) in
-        [("seq 9000", 65, true), ("seq 9000; exit 2", 65, true), ("seq 9000; exit 3", 3, true), ("exit 0", 0, false)]
-    {
+    for (script, code, says) in [
+        ("seq 9000", 65, true),
+        ("seq 9000; exit 2", 65, true),
+        ("seq 9000; exit 3", 3, true),
+        ("exit 0", 0, false),
+    ] {
         let mut wrapper = Wrapper::new(&[], &["sh", "-c", script]);
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = wrapper.command.stdout(full).stderr(Stdio::piped()).output().unwrap();
         let words = String::from_utf8_lossy(&output.stderr);
-        let report: schema::report::Report = serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
+        let report: schema::report::Report =
+            serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
         assert_eq!(output.status.code(), Some(code), "{script}: {words}");
-        assert_eq!(words.contains("bytes of the output could not be written where it goes: No space left"), says, "{script}: {words}");
+        assert_eq!(
+            words.contains("bytes of the output could not be written where it goes: No space left"),
+            says,
+            "{script}: {words}"
+        );
         assert_eq!(report.bad_output.is_some(), code == 65, "{script}");
         assert_eq!(report.lost_bytes, 0, "all of it is kept: {script}");
     }
@@ -61,9 +73,14 @@ fn one_mib_written_just_before_exit_1000_times() {
                 for _ in 0..250 {
                     let output = wrapper.command.output().unwrap();
                     assert!(output.stdout == expected.as_bytes() && output.status.success());
-                    let report: schema::report::Report =
-                        serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
-                    assert_eq!((report.stdout_blob_id, report.output_incomplete), (Some(BlobId::of(expected.as_bytes())), false));
+                    let report: schema::report::Report = serde_json::from_slice(
+                        &std::fs::read(wrapper.path("report.json")).unwrap(),
+                    )
+                    .unwrap();
+                    assert_eq!(
+                        (report.stdout_blob_id, report.output_incomplete),
+                        (Some(BlobId::of(expected.as_bytes())), false)
+                    );
                     std::fs::remove_file(wrapper.path("report.json")).unwrap();
                 }
                 wrapper.check_nothing_is_left();
@@ -86,7 +103,10 @@ fn one_gb_on_both_at_once() {
             all.finish()
         })
     };
-    let readers = [read(Box::new(running.child.stdout.take().unwrap())), read(Box::new(running.child.stderr.take().unwrap()))];
+    let readers = [
+        read(Box::new(running.child.stdout.take().unwrap())),
+        read(Box::new(running.child.stderr.take().unwrap())),
+    ];
     let run = running.wait();
     let [stdout, stderr] = readers.map(|reader| reader.join().unwrap());
     assert_eq!(stdout, stderr, "both are the same numbers");
@@ -96,14 +116,17 @@ fn one_gb_on_both_at_once() {
 }
 
 /// Each piece is written when the one before has left its pipe.
-const ALTERNATING: &str = "sub drained { my $n = pack 'i', 1; until (unpack('i', $n) == 0) { ioctl $_[0], 0x541B, $n or die } } \
-     for (1..100) { syswrite STDOUT, 'o' x $_; drained(*STDOUT); syswrite STDERR, 'e' x $_; drained(*STDERR) }";
+const ALTERNATING: &str = "sub drained { my $n = pack 'i', 1; until (unpack('i', $n) == 0) { \
+                           ioctl $_[0], 0x541B, $n or die } } for (1..100) { syswrite STDOUT, 'o' \
+                           x $_; drained(*STDOUT); syswrite STDERR, 'e' x $_; drained(*STDERR) }";
 
 #[test]
 fn alternating_stdout_and_stderr_stay_apart_and_in_order() {
     let run = run(&["--job", "."], &["perl", "-e", ALTERNATING]);
     assert_eq!((run.report.stdout_bytes, run.report.stderr_bytes), (5050, 5050));
-    assert!(run.stdout.iter().all(|byte| *byte == b'o') && run.stderr.bytes().all(|byte| byte == b'e'));
+    assert!(
+        run.stdout.iter().all(|byte| *byte == b'o') && run.stderr.bytes().all(|byte| byte == b'e')
+    );
     let order = std::fs::read(run.path("order")).unwrap();
     let expected = (1..=100).flat_map(|length| Stream::ALL.map(|stream| (stream, length)));
     assert!(order_pieces(&order).eq(expected), "{:?}", order_pieces(&order).collect::<Vec<_>>());
@@ -115,17 +138,29 @@ fn beyond_the_cap_head_and_tail_are_kept_with_exact_counts() {
     let all: String = (1..=100_000).map(|i| format!("{i}\n")).collect();
     assert!(run.text() == all, "everything passes through");
     let kept = format!("{}{}", &all[..500], &all[all.len() - 500..]);
-    let inline = base64::engine::general_purpose::STANDARD.decode(run.report.stdout_inline.unwrap()).unwrap();
+    let inline = base64::engine::general_purpose::STANDARD
+        .decode(run.report.stdout_inline.unwrap())
+        .unwrap();
     assert_eq!(String::from_utf8(inline).unwrap(), kept);
-    assert_eq!((run.report.stdout_bytes, run.report.stdout_head_bytes, run.report.truncated), (all.len() as u64, Some(500), true));
+    assert_eq!(
+        (run.report.stdout_bytes, run.report.stdout_head_bytes, run.report.truncated),
+        (all.len() as u64, Some(500), true)
+    );
     assert_eq!(run.report.lost_bytes, 0, "what the cap cuts is not lost");
 }
 
 #[test]
 fn a_run_leaves_nothing_in_the_temporary_directory() {
     let run = shell(&[], "seq 100000");
-    let left: Vec<_> = std::fs::read_dir(run.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left.iter().filter(|name| *name != "report.json" && *name != "pvn").count(), 0, "{left:?}");
+    let left: Vec<_> = std::fs::read_dir(run.directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(
+        left.iter().filter(|name| *name != "report.json" && *name != "pvn").count(),
+        0,
+        "{left:?}"
+    );
     assert_eq!(std::fs::read_dir(run.path("pvn")).unwrap().count(), 0);
 }
 
@@ -175,7 +210,9 @@ fn a_slow_reader_loses_nothing() {
 
 #[test]
 fn output_passes_through_at_once() {
-    let mut running = Wrapper::new(&[], &["sh", "-c", "printf now; until [ -e go ]; do sleep 0.01; done"]).spawn();
+    let mut running =
+        Wrapper::new(&[], &["sh", "-c", "printf now; until [ -e go ]; do sleep 0.01; done"])
+            .spawn();
     let mut stdout = running.child.stdout.take().unwrap();
     let mut first = [0; 3];
     stdout.read_exact(&mut first).unwrap();
@@ -187,20 +224,36 @@ fn output_passes_through_at_once() {
 #[test]
 fn output_to_a_file_or_to_nothing_is_kept_too() {
     let mut wrapper = Wrapper::new(&[], &["seq", "100000"]);
-    wrapper.command.stdout(std::fs::File::create(wrapper.path("file")).unwrap()).stderr(Stdio::null());
+    wrapper
+        .command
+        .stdout(std::fs::File::create(wrapper.path("file")).unwrap())
+        .stderr(Stdio::null());
     let run = wrapper.run();
-    assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(&std::fs::read(run.path("file")).unwrap())));
+    assert_eq!(
+        run.report.stdout_blob_id,
+        Some(BlobId::of(&std::fs::read(run.path("file")).unwrap()))
+    );
 }
 
 #[test]
 fn secrets_are_masked_in_what_passes_through_what_is_kept_and_what_is_said() {
-    let wrapper = Wrapper::new(&[], &["sh", "-c", "echo $A; printf 'hunter'; sleep 0.05; echo 2-hunter2; echo $A | base64 >&2"]);
-    let run = wrapper.env("PVN_SECRET_KEYS", "A,B").env("A", "hunter2-hunter2").env("B", "short").run();
+    let wrapper = Wrapper::new(
+        &[],
+        &["sh", "-c", "echo $A; printf 'hunter'; sleep 0.05; echo 2-hunter2; echo $A | base64 >&2"],
+    );
+    let run =
+        wrapper.env("PVN_SECRET_KEYS", "A,B").env("A", "hunter2-hunter2").env("B", "short").run();
     assert_eq!(run.text(), "***\n***\n");
     assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(b"***\n***\n")));
     assert!(run.stderr.contains("the value of B is not masked"), "{}", run.stderr);
-    let refused = Wrapper::new(&[], &["/no/hunter2-hunter2"]).env("PVN_SECRET_KEYS", "A").env("A", "hunter2-hunter2").run();
-    assert!(!refused.stderr.contains("hunter2") && !refused.report.exec_error.unwrap().contains("hunter2"));
+    let refused = Wrapper::new(&[], &["/no/hunter2-hunter2"])
+        .env("PVN_SECRET_KEYS", "A")
+        .env("A", "hunter2-hunter2")
+        .run();
+    assert!(
+        !refused.stderr.contains("hunter2")
+            && !refused.report.exec_error.unwrap().contains("hunter2")
+    );
 }
 
 #[test]
@@ -212,5 +265,9 @@ fn a_value_that_is_only_to_be_masked_is_not_the_commands_to_see() {
         .run();
     let shown = String::from_utf8_lossy(&run.stdout);
     assert!(shown.contains("in the plan: ***") && !shown.contains("hunter2"), "{shown}");
-    assert!(!shown.lines().any(|line| line.starts_with("PVN_HIDDEN_0=") && line.trim_end_matches('\0') != "PVN_HIDDEN_0="), "{shown}");
+    assert!(
+        !shown.lines().any(|line| line.starts_with("PVN_HIDDEN_0=")
+            && line.trim_end_matches('\0') != "PVN_HIDDEN_0="),
+        "{shown}"
+    );
 }

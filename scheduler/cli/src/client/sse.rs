@@ -1,4 +1,5 @@
-//! Reads server-sent events out of bytes. Source: WHATWG HTML, "Server-sent events", event stream interpretation.
+//! Reads server-sent events out of bytes. Source: WHATWG HTML, "Server-sent events", event stream
+//! interpretation.
 
 use std::collections::VecDeque;
 
@@ -37,14 +38,18 @@ impl SseParser {
         self.rest.extend_from_slice(bytes);
         let mut start = 0;
         while let Some(end) = self.rest[start..].iter().position(|&byte| byte == b'\n') {
-            let line = String::from_utf8_lossy(&self.rest[start..start + end]).trim_end_matches('\r').to_owned();
+            let line = String::from_utf8_lossy(&self.rest[start..start + end])
+                .trim_end_matches('\r')
+                .to_owned();
             start += end + 1;
             events.extend(self.line(&line));
         }
         self.rest.drain(..start);
         let held = self.rest.len() + self.data.iter().map(String::len).sum::<usize>();
         if held > EVENT_LIMIT_BYTES {
-            return Err(Failure::user(format!("the server sent an event of more than {EVENT_LIMIT_BYTES} bytes")));
+            return Err(Failure::user(format!(
+                "the server sent an event of more than {EVENT_LIMIT_BYTES} bytes"
+            )));
         }
         Ok(events)
     }
@@ -108,11 +113,16 @@ mod tests {
     fn check(text: &str, expected: &[(&str, &str, Option<&str>)]) {
         let expected: Vec<_> = expected
             .iter()
-            .map(|(kind, data, id)| SseEvent { kind: kind.to_string(), data: data.to_string(), id: id.map(str::to_owned) })
+            .map(|(kind, data, id)| SseEvent {
+                kind: kind.to_string(),
+                data: data.to_string(),
+                id: id.map(str::to_owned),
+            })
             .collect();
         assert_eq!(SseParser::default().feed(text.as_bytes()).unwrap(), expected);
         let mut parser = SseParser::default();
-        let one_by_one: Vec<_> = text.as_bytes().iter().flat_map(|byte| parser.feed(&[*byte]).unwrap()).collect();
+        let one_by_one: Vec<_> =
+            text.as_bytes().iter().flat_map(|byte| parser.feed(&[*byte]).unwrap()).collect();
         assert_eq!(one_by_one, expected, "in pieces of one byte");
     }
 

@@ -16,7 +16,8 @@ fn loopback_is_local_and_nothing_else() {
     }
 }
 
-/// Answers the first request of each connection, and closes one that is used again without an answer, as where it idled too long.
+/// Answers the first request of each connection, and closes one that is used again without an
+/// answer, as where it idled too long.
 fn once_a_connection() -> std::net::SocketAddr {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -40,11 +41,15 @@ fn once_a_connection() -> std::net::SocketAddr {
 #[tokio::test]
 async fn a_connection_that_idled_too_long_is_not_used_again() {
     let server = format!("http://{}", once_a_connection());
-    let used_again = Client::with_timeouts(&server, None, None, (Duration::from_hours(1), WHOLE_WITHIN)).unwrap();
+    let used_again =
+        Client::with_timeouts(&server, None, None, (Duration::from_hours(1), WHOLE_WITHIN))
+            .unwrap();
     assert!(used_again.get::<bool>(&["v1"], &[]).await.unwrap());
     let failure = used_again.post::<bool>(&["v1"], &()).await.unwrap_err();
     assert!(matches!(failure, Failure::Unknown { .. }), "{failure}");
-    let closed = Client::with_timeouts(&server, None, None, (Duration::from_nanos(1), WHOLE_WITHIN)).unwrap();
+    let closed =
+        Client::with_timeouts(&server, None, None, (Duration::from_nanos(1), WHOLE_WITHIN))
+            .unwrap();
     assert!(closed.get::<bool>(&["v1"], &[]).await.unwrap());
     assert!(closed.post::<bool>(&["v1"], &()).await.unwrap());
 }
@@ -56,7 +61,9 @@ async fn an_answer_that_trickles_is_waited_for_with_an_end() {
     let server = format!("http://{}", listener.local_addr().unwrap());
     let trickle = move |mut stream: std::net::TcpStream| {
         let _ = stream.read(&mut [0; 4096]);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n");
+        let _ = stream.write_all(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n",
+        );
         // The client sends nothing more: a read is a wait.
         stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         while stream.write_all(b" ").is_ok() {
@@ -68,11 +75,18 @@ async fn an_answer_that_trickles_is_waited_for_with_an_end() {
             std::thread::spawn(move || trickle(stream));
         }
     });
-    let client = Client::with_timeouts(&server, None, None, (IDLE_TIMEOUT, Duration::from_secs(1))).unwrap();
+    let client =
+        Client::with_timeouts(&server, None, None, (IDLE_TIMEOUT, Duration::from_secs(1))).unwrap();
     let looked = client.get::<bool>(&["v1"], &[]).await.unwrap_err();
-    assert!(matches!(&looked, Failure::Unreachable { why, .. } if why.contains("not whole within 1 s")), "{looked}");
+    assert!(
+        matches!(&looked, Failure::Unreachable { why, .. } if why.contains("not whole within 1 s")),
+        "{looked}"
+    );
     let changed = client.post::<bool>(&["v1"], &()).await.unwrap_err();
-    assert!(matches!(&changed, Failure::Unknown { why, .. } if why.contains("not whole within 1 s")), "{changed}");
+    assert!(
+        matches!(&changed, Failure::Unknown { why, .. } if why.contains("not whole within 1 s")),
+        "{changed}"
+    );
 }
 
 #[test]
@@ -82,8 +96,14 @@ fn a_wrong_address_says_how_to_write_one() {
         assert!(failure.to_string().contains("is not the address of a scheduler"), "{failure}");
         assert_eq!(failure.next().as_deref(), Some("write it as http://HOST:PORT"));
     }
-    for server in ["http://ann:pass@x", "http://:pass@x", "htp://ann:pass@x", "http://ann:pass@x:port"] {
+    for server in
+        ["http://ann:pass@x", "http://:pass@x", "htp://ann:pass@x", "http://ann:pass@x:port"]
+    {
         let failure = Client::new(server, None, None).unwrap_err().to_string();
-        assert!(failure.contains("--server or PVN_SERVER is not the address of a scheduler") && !failure.contains("pass@"), "{failure}");
+        assert!(
+            failure.contains("--server or PVN_SERVER is not the address of a scheduler")
+                && !failure.contains("pass@"),
+            "{failure}"
+        );
     }
 }

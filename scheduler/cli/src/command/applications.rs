@@ -24,14 +24,24 @@ pub enum Command {
 ///
 /// # Errors
 /// What the server says.
-pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub async fn perform(
+    command: Command,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     match command {
         Command::List => {
-            let applications = client.list::<ApplicationSummary>(&["v1", "applications"], &[], None).await?;
-            console.print_list(&applications, "no applications; make one with `pvnctl configs apply`", list)
+            let applications =
+                client.list::<ApplicationSummary>(&["v1", "applications"], &[], None).await?;
+            console.print_list(
+                &applications,
+                "no applications; make one with `pvnctl configs apply`",
+                list,
+            )
         }
         Command::Get { application } => {
-            let application: Application = client.get(&["v1", "applications", &application], &[]).await?;
+            let application: Application =
+                client.get(&["v1", "applications", &application], &[]).await?;
             console.print(&application, |paper| page(&application, paper))
         }
     }
@@ -40,8 +50,13 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
 fn list(applications: &[ApplicationSummary]) -> Table {
     let mut table = Table::new(["NAME", "RELEASE CHANNELS", "SERVICES"]);
     for application in applications {
-        let channels: Vec<_> = application.release_channels.iter().map(ToString::to_string).collect();
-        table.row([(&application.name).into(), channels.join(", ").into(), application.services.into()]);
+        let channels: Vec<_> =
+            application.release_channels.iter().map(ToString::to_string).collect();
+        table.row([
+            (&application.name).into(),
+            channels.join(", ").into(),
+            application.services.into(),
+        ]);
     }
     table
 }
@@ -50,10 +65,11 @@ fn page(application: &Application, paper: &Paper) -> String {
     let mut text = paper.heading(application.name.as_str());
     let mut channels = Table::new(["CHANNEL", "GROUP", "RUNTIMES", "PRECONDITIONS"]);
     for channel in &application.release_channels {
-        let runtimes = channel.runtimes.iter().map(|connection| match connection.runtime.as_str() {
-            runtime if runtime == connection.name => runtime.to_owned(),
-            runtime => format!("{} ({runtime})", connection.name),
-        });
+        let runtimes =
+            channel.runtimes.iter().map(|connection| match connection.runtime.as_str() {
+                runtime if runtime == connection.name => runtime.to_owned(),
+                runtime => format!("{} ({runtime})", connection.name),
+            });
         channels.row([
             (&channel.name).into(),
             channel.group.as_deref().unwrap_or_default().into(),
@@ -73,8 +89,11 @@ fn page(application: &Application, paper: &Paper) -> String {
 /// The preconditions in short: `releaseChannelStable staging, manualApproval qa`.
 fn preconditions(channel: &ReleaseChannel) -> String {
     let short = |precondition: &serde_json::Value| {
-        let (kind, fields) = precondition.as_object()?.iter().find(|(_, fields)| fields.is_object())?;
-        let what = ["releaseChannel", "selector", "name"].iter().find_map(|field| fields.get(field)?.as_str());
+        let (kind, fields) =
+            precondition.as_object()?.iter().find(|(_, fields)| fields.is_object())?;
+        let what = ["releaseChannel", "selector", "name"]
+            .iter()
+            .find_map(|field| fields.get(field)?.as_str());
         Some(what.map_or_else(|| kind.clone(), |what| format!("{kind} {what}")))
     };
     channel

@@ -57,7 +57,11 @@ pub enum KnownRole {
 ///
 /// # Errors
 /// What the server says.
-pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub async fn perform(
+    command: Command,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let Command::Token(command) = command;
     match command {
         TokenCommand::Create { name, role, valid_for } => {
@@ -66,14 +70,20 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
                 KnownRole::Approver => Role::Approver,
                 KnownRole::Admin => Role::Admin,
             };
-            let valid_for_seconds = valid_for.map(|duration| u64::try_from(duration.as_ms()).unwrap_or(0).div_ceil(1000));
-            let made: NewToken = client.post(&["v1", "tokens"], &TokenRequest { name, role, valid_for_seconds }).await?;
+            let valid_for_seconds = valid_for
+                .map(|duration| u64::try_from(duration.as_ms()).unwrap_or(0).div_ceil(1000));
+            let made: NewToken = client
+                .post(&["v1", "tokens"], &TokenRequest { name, role, valid_for_seconds })
+                .await?;
             // The bare value, so that `> file` is all it takes.
-            let printed = console.print(&made, |_| format!("{}\n", made.token)).and_then(|()| console.flush());
+            let printed = console
+                .print(&made, |_| format!("{}\n", made.token))
+                .and_then(|()| console.flush());
             let name = &made.name;
             let lost = || {
                 format!(
-                    "token `{name}` is made all the same, and its value is lost: `pvnctl auth token revoke {name}`, and make one of another name"
+                    "token `{name}` is made all the same, and its value is lost: `pvnctl auth \
+                     token revoke {name}`, and make one of another name"
                 )
             };
             printed.map_err(|failure| failure.after(lost))
@@ -94,8 +104,12 @@ fn table(tokens: &[Token]) -> Table {
     let mut table = Table::new(["NAME", "ROLE", "CREATED", "VALID"]);
     for token in tokens {
         let valid = match (token.revoked_at, token.expires_at) {
-            (Some(at), _) => Cell::toned(format!("revoked {} ago", when::ago(at, now)), Tone::Faint),
-            (None, Some(at)) if at <= now => Cell::toned(format!("expired {} ago", when::ago(at, now)), Tone::Faint),
+            (Some(at), _) => {
+                Cell::toned(format!("revoked {} ago", when::ago(at, now)), Tone::Faint)
+            }
+            (None, Some(at)) if at <= now => {
+                Cell::toned(format!("expired {} ago", when::ago(at, now)), Tone::Faint)
+            }
             (None, Some(at)) => format!("ends {}", when::until(at, now)).into(),
             (None, None) => "until revoked".into(),
         };

@@ -30,7 +30,8 @@ pub enum Command {
 /// Which files.
 #[derive(Debug, Clone, Args)]
 pub struct Paths {
-    /// Files and directories; of a directory every *.pvn.yaml and *.pvn.yml in it, with `DIR/...` also those below
+    /// Files and directories; of a directory every *.pvn.yaml and *.pvn.yml in it, with `DIR/...`
+    /// also those below
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 }
@@ -39,7 +40,11 @@ pub struct Paths {
 ///
 /// # Errors
 /// What the files or the server say.
-pub async fn perform(command: Command, global: &Global, console: &mut Console) -> Result<(), Failure> {
+pub async fn perform(
+    command: Command,
+    global: &Global,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let client = || -> Result<Client, Failure> { discover::client(global) };
     match command {
         Command::Apply(arguments) => apply::perform(&arguments, &client()?, console).await,

@@ -38,7 +38,11 @@ pub enum Command {
 ///
 /// # Errors
 /// What the server says.
-pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub async fn perform(
+    command: Command,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     match command {
         Command::List(arguments) => list::perform(arguments, client, console).await,
         Command::Get { job } => get::perform(&job, client, console).await,

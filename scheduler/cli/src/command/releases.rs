@@ -39,11 +39,17 @@ pub struct ReleaseFilters {
 ///
 /// # Errors
 /// What the server says.
-pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub async fn perform(
+    command: Command,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     match command {
         Command::List(list) => {
-            let query: Vec<_> =
-                [("application", list.app), ("service", list.service)].into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+            let query: Vec<_> = [("application", list.app), ("service", list.service)]
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, value?)))
+                .collect();
             let releases = client.list::<Release>(&["v1", "releases"], &query, list.limit).await?;
             console.print_list(&releases, "no releases; make one with `pvnctl services push`", rows)
         }
@@ -56,9 +62,22 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
 
 fn rows(releases: &[Release]) -> Table {
     let now = when::now();
-    let mut rows = Table::new(["RELEASE", "VERSION", "APPLICATION", "SERVICE", "STATUS", "AGE", "BY", "CHANNELS"]);
+    let mut rows = Table::new([
+        "RELEASE",
+        "VERSION",
+        "APPLICATION",
+        "SERVICE",
+        "STATUS",
+        "AGE",
+        "BY",
+        "CHANNELS",
+    ]);
     for release in releases {
-        let channels: Vec<_> = release.channels.iter().map(|channel| format!("{} {}", channel.channel, channel.status)).collect();
+        let channels: Vec<_> = release
+            .channels
+            .iter()
+            .map(|channel| format!("{} {}", channel.channel, channel.status))
+            .collect();
         rows.row([
             release.release.into(),
             release.version.as_str().into(),

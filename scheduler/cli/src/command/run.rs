@@ -16,8 +16,10 @@ Examples:
   pvnctl run web --app shop --channel staging                  what would fetch say?
   pvnctl run web --app shop --channel staging --kind getInfo
 
-The command's output appears as it is printed: stdout on stdout, stderr on stderr. Its exit code is told at the end.
-Ends with 0 when the job SUCCEEDED (for a fetch, exit codes 0 and 2), 2 when it FAILED, 1 otherwise.";
+The command's output appears as it is printed: stdout on stdout, stderr on stderr. Its exit code \
+                        is told at the end.
+Ends with 0 when the job SUCCEEDED (for a fetch, exit codes 0 and 2), 2 when it FAILED, 1 \
+                        otherwise.";
 
 /// What can be typed.
 #[derive(Debug, Args)]
@@ -35,12 +37,25 @@ pub struct Arguments {
 ///
 /// # Errors
 /// What the server says; exit code 2 when the job failed.
-pub async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
-    let started: RunStarted = client.post(&arguments.instance.path("run"), &RunRequest { kind: Some(arguments.kind) }).await?;
-    console.say(&format!("{} of {} runs as {}", arguments.kind, arguments.instance.say(), started.job))?;
+pub async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let started: RunStarted = client
+        .post(&arguments.instance.path("run"), &RunRequest { kind: Some(arguments.kind) })
+        .await?;
+    console.say(&format!(
+        "{} of {} runs as {}",
+        arguments.kind,
+        arguments.instance.say(),
+        started.job
+    ))?;
     let end = logs::follow(&started.job.to_string(), client, console).await?;
     if end.status == JobStatus::Succeeded {
-        let code = end.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+        let code = end
+            .exit_code
+            .map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
         return console.say(&format!("{code}: {}", end.status));
     }
     let what = format!("{} of {} {}", arguments.kind, arguments.instance.say(), end.status);
@@ -49,7 +64,12 @@ pub async fn perform(arguments: &Arguments, client: &Client, console: &mut Conso
     let why = match end.exit_code {
         Some(code) => format!(" with exit code {code}"),
         // It may never have started; the job says why.
-        None => format!(": {}", one_line(&client.get::<Job>(&["v1", "jobs", &started.job.to_string()], &[]).await?.message)),
+        None => format!(
+            ": {}",
+            one_line(
+                &client.get::<Job>(&["v1", "jobs", &started.job.to_string()], &[]).await?.message
+            )
+        ),
     };
     Err(Failure::with_next(format!("{what}{why}"), next).ending_with(code))
 }

@@ -19,7 +19,8 @@ pub enum Command {
         /// The runtime, by name or id
         runtime: String,
     },
-    /// Try what its jobs need where they run: connection, rights, namespace, wrapper image, way back from a Pod
+    /// Try what its jobs need where they run: connection, rights, namespace, wrapper image, way
+    /// back from a Pod
     Check {
         /// The runtime, by name or id; a Kubernetes runtime is checked for all that run on it
         runtime: String,
@@ -30,7 +31,11 @@ pub enum Command {
 ///
 /// # Errors
 /// What the server says.
-pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub async fn perform(
+    command: Command,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     match command {
         Command::List => {
             let runtimes = client.list::<Runtime>(&["v1", "runtimes"], &[], None).await?;
@@ -46,7 +51,8 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
 
 /// Exit code 2 when something failed.
 async fn check(runtime: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
-    let found: RuntimeCheck = client.ask(&["v1", "runtimes", runtime, "check"], &serde_json::json!({})).await?;
+    let found: RuntimeCheck =
+        client.ask(&["v1", "runtimes", runtime, "check"], &serde_json::json!({})).await?;
     console.print(&found, |paper| {
         let mut table = Table::new(["RUNTIME", "CHECK", "STATUS", "MESSAGE"]);
         for finding in &found.checks {
@@ -56,9 +62,16 @@ async fn check(runtime: &str, client: &Client, console: &mut Console) -> Result<
                 CheckStatus::Skipped => Tone::Faint,
             };
             let status = Cell::toned(finding.status.as_str(), tone);
-            table.row([(&finding.runtime).into(), finding.check.as_str().into(), status, finding.message.as_str().into()]);
+            table.row([
+                (&finding.runtime).into(),
+                finding.check.as_str().into(),
+                status,
+                finding.message.as_str().into(),
+            ]);
         }
-        let remedies = found.checks.iter().filter_map(|finding| Some(format!("{}: {}\n", finding.check, finding.remedy.as_ref()?)));
+        let remedies = found.checks.iter().filter_map(|finding| {
+            Some(format!("{}: {}\n", finding.check, finding.remedy.as_ref()?))
+        });
         [paper.table(&table), remedies.collect()].concat()
     })?;
     if found.ok { Ok(()) } else { Err(Failure::Ended(2)) }
@@ -68,8 +81,12 @@ fn table(runtimes: &[Runtime]) -> Table {
     let mut table = Table::new(["NAME", "KIND", "RUNS ON", "LIMIT", "INSTANCES", "LABELS"]);
     for runtime in runtimes {
         // The automatic labels repeat what the other columns say.
-        let labels: Vec<_> =
-            runtime.labels.iter().filter(|(label, _)| !label.starts_with('@')).map(|(label, value)| format!("{label}={value}")).collect();
+        let labels: Vec<_> = runtime
+            .labels
+            .iter()
+            .filter(|(label, _)| !label.starts_with('@'))
+            .map(|(label, value)| format!("{label}={value}"))
+            .collect();
         table.row([
             (&runtime.name).into(),
             runtime.kind.as_str().into(),

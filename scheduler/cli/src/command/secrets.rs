@@ -18,9 +18,8 @@ pub const VALUE_LIMIT_BYTES: usize = 512 << 10;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Set a secret's next version; the value is read from stdin
-    #[command(
-        after_help = "Examples:\n  pvnctl secrets set db-password < password.txt\n  printf %s \"$TOKEN\" | pvnctl secrets set api-token"
-    )]
+    #[command(after_help = "Examples:\n  pvnctl secrets set db-password < password.txt\n  printf \
+                            %s \"$TOKEN\" | pvnctl secrets set api-token")]
     Set {
         /// Its key
         key: String,
@@ -44,11 +43,18 @@ pub enum Command {
 ///
 /// # Errors
 /// What the server says.
-pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub async fn perform(
+    command: Command,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     match command {
         Command::Set { key, keep_line_end, if_changed } => {
             if console.can_ask() {
-                console.say("type the value, then a line end and Ctrl-D; it shows on this terminal, so a file or pipe is better")?;
+                console.say(
+                    "type the value, then a line end and Ctrl-D; it shows on this terminal, so a \
+                     file or pipe is better",
+                )?;
             }
             let mut value = console.read_input(VALUE_LIMIT_BYTES)?;
             if !keep_line_end {
@@ -78,7 +84,13 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
 ///
 /// # Errors
 /// What the server says.
-pub async fn set(key: &str, value: &[u8], if_changed: bool, client: &Client, console: &mut Console) -> Result<SecretVersion, Failure> {
+pub async fn set(
+    key: &str,
+    value: &[u8],
+    if_changed: bool,
+    client: &Client,
+    console: &mut Console,
+) -> Result<SecretVersion, Failure> {
     let request = SecretRequest { value: STANDARD.encode(value), if_changed };
     let set: SecretVersion = client.put(&["v1", "secrets", key], &request).await?;
     if let Some(warning) = &set.warning {
@@ -99,7 +111,11 @@ fn table(secrets: &[Secret]) -> Table {
     let mut table = Table::new(["KEY", "VERSIONS", "SET"]);
     for secret in secrets {
         let versions: Vec<_> = secret.versions.iter().map(ToString::to_string).collect();
-        table.row([secret.key.as_str().into(), versions.join(", ").into(), format!("{} ago", when::ago(secret.created_at, now)).into()]);
+        table.row([
+            secret.key.as_str().into(),
+            versions.join(", ").into(),
+            format!("{} ago", when::ago(secret.created_at, now)).into(),
+        ]);
     }
     table
 }

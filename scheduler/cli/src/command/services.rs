@@ -52,7 +52,11 @@ pub enum Command {
 ///
 /// # Errors
 /// What the server says; exit codes 2 and 3 from those that wait.
-pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub async fn perform(
+    command: Command,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     match command {
         Command::List(arguments) => list::perform(arguments, client, console).await,
         Command::Get(arguments) => get::perform(&arguments, client, console).await,

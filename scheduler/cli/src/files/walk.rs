@@ -1,5 +1,6 @@
-//! From the paths that a person gives, and from the directories that configs name, to files. Names with a leading dot are
-//! passed over, links to directories are not followed on the way down, and the order is that of the names.
+//! From the paths that a person gives, and from the directories that configs name, to files. Names
+//! with a leading dot are passed over, links to directories are not followed on the way down, and
+//! the order is that of the names.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -32,15 +33,24 @@ pub(super) fn config_files(paths: &[PathBuf], problems: &mut Vec<Diagnostic>) ->
         };
         match found {
             Ok(found) if found.is_empty() => {
-                let problem = Diagnostic::of_file(&path.display().to_string(), "no `*.pvn.yaml` or `*.pvn.yml` file here");
+                let problem = Diagnostic::of_file(
+                    &path.display().to_string(),
+                    "no `*.pvn.yaml` or `*.pvn.yml` file here",
+                );
                 let is_recursive = path.file_name() == Some(OsStr::new("..."));
-                let help = format!("`{}` takes in the directories below", path.join("...").display());
+                let help =
+                    format!("`{}` takes in the directories below", path.join("...").display());
                 problems.push(if is_recursive { problem } else { problem.help(help) });
             }
             Ok(found) => {
-                files.extend(found.into_iter().filter(|file| seen.insert(file.canonicalize().unwrap_or_else(|_| file.clone()))));
+                files.extend(found.into_iter().filter(|file| {
+                    seen.insert(file.canonicalize().unwrap_or_else(|_| file.clone()))
+                }));
             }
-            Err(why) => problems.push(Diagnostic::of_file(&path.display().to_string(), format!("cannot read it: {why}"))),
+            Err(why) => problems.push(Diagnostic::of_file(
+                &path.display().to_string(),
+                format!("cannot read it: {why}"),
+            )),
         }
     }
     files
@@ -56,7 +66,8 @@ fn below(directory: &Path, is_recursive: bool) -> Result<Vec<PathBuf>, String> {
     Ok(inside.into_iter().map(|path| directory.join(path)).collect())
 }
 
-/// The files of a directory that a filter takes: paths inside it, with `/` between their parts, in order.
+/// The files of a directory that a filter takes: paths inside it, with `/` between their parts, in
+/// order.
 pub(super) fn local_files(directory: &Path, filter: &Filter) -> Result<Vec<String>, String> {
     let filter = filter.compile()?;
     let name = |path: &Path| path.iter().map(OsStr::to_string_lossy).collect::<Vec<_>>().join("/");
@@ -64,14 +75,21 @@ pub(super) fn local_files(directory: &Path, filter: &Filter) -> Result<Vec<Strin
     Ok(found.iter().map(|path| name(path)).collect())
 }
 
-/// Whether a link does. One that leads nowhere is taken for one, so that whoever reads it tells that, beside what the other files say.
+/// Whether a link does. One that leads nowhere is taken for one, so that whoever reads it tells
+/// that, beside what the other files say.
 fn leads_to_a_file(link: &Path) -> bool {
     link.metadata().map_or(true, |metadata| metadata.is_file())
 }
 
 /// Paths of the wanted files inside a directory, sorted.
-fn walk(root: &Path, is_recursive: bool, limit: usize, wanted: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
-    let failed = |directory: &Path, error: &io::Error| format!("{}: {}", directory.display(), plain(error));
+fn walk(
+    root: &Path,
+    is_recursive: bool,
+    limit: usize,
+    wanted: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<PathBuf>, String> {
+    let failed =
+        |directory: &Path, error: &io::Error| format!("{}: {}", directory.display(), plain(error));
     let (mut found, mut pending, mut looked) = (Vec::new(), vec![PathBuf::new()], 0);
     while let Some(inside) = pending.pop() {
         looked += 1;

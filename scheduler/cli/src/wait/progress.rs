@@ -1,4 +1,5 @@
-//! Progress on stderr while waiting: a live table of channels on a terminal, elsewhere a line for each change.
+//! Progress on stderr while waiting: a live table of channels on a terminal, elsewhere a line for
+//! each change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,10 +30,17 @@ impl WaitProgress {
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
-    pub fn show(&mut self, console: &mut Console, goals: &[Goal], seen: &[Option<Service>]) -> Result<(), Failure> {
+    pub fn show(
+        &mut self,
+        console: &mut Console,
+        goals: &[Goal],
+        seen: &[Option<Service>],
+    ) -> Result<(), Failure> {
         match console.talk_size() {
             Some(size) => {
-                let table = live(goals, seen).typed_as(&console.typed).render_live(size.0, console.colours_stderr());
+                let table = live(goals, seen)
+                    .typed_as(&console.typed)
+                    .render_live(size.0, console.colours_stderr());
                 let text = self.draw(&table, size);
                 console.talk_bytes(text.as_bytes())
             }
@@ -67,11 +75,18 @@ impl WaitProgress {
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
-    pub fn finish(&mut self, console: &mut Console, goals: &[Goal], seen: &[Option<Service>]) -> Result<(), Failure> {
+    pub fn finish(
+        &mut self,
+        console: &mut Console,
+        goals: &[Goal],
+        seen: &[Option<Service>],
+    ) -> Result<(), Failure> {
         match console.talk_size() {
             // All of it: nobody takes it back.
             Some((width, _)) => {
-                let table = live(goals, seen).typed_as(&console.typed).render_live(width, console.colours_stderr());
+                let table = live(goals, seen)
+                    .typed_as(&console.typed)
+                    .render_live(width, console.colours_stderr());
                 let text = self.draw(&table, (width, u16::MAX));
                 self.drawn = 0;
                 console.talk_bytes(text.as_bytes())
@@ -80,8 +95,8 @@ impl WaitProgress {
         }
     }
 
-    /// What takes the last table off a terminal of this size and puts this one there, as much of it as fits: what has left it
-    /// at the top cannot be taken back.
+    /// What takes the last table off a terminal of this size and puts this one there, as much of it
+    /// as fits: what has left it at the top cannot be taken back.
     fn draw(&mut self, table: &str, (width, rows): (u16, u16)) -> String {
         let mut text = self.take_back(width);
         let (lines, room) = (table.lines().count(), usize::from(rows.saturating_sub(1)));
@@ -98,8 +113,9 @@ impl WaitProgress {
         text
     }
 
-    /// What takes the live table off the terminal. On one that has become narrower nobody knows how many rows it takes, some
-    /// wrap lines and some cut them: there it stays, and nothing above it is lost.
+    /// What takes the live table off the terminal. On one that has become narrower nobody knows how
+    /// many rows it takes, some wrap lines and some cut them: there it stays, and nothing above
+    /// it is lost.
     fn take_back(&mut self, width: u16) -> String {
         match std::mem::take(&mut self.drawn) {
             0 => String::new(),
@@ -108,13 +124,24 @@ impl WaitProgress {
         }
     }
 
-    fn lines(&mut self, console: &mut Console, goals: &[Goal], seen: &[Option<Service>]) -> Result<(), Failure> {
+    fn lines(
+        &mut self,
+        console: &mut Console,
+        goals: &[Goal],
+        seen: &[Option<Service>],
+    ) -> Result<(), Failure> {
         for (goal, service) in goals.iter().zip(seen) {
             let Some(service) = service else { continue };
             for instance in goal.wanted(service) {
-                let key = format!("{}/{} in {}", service.application, service.name, instance.channel);
-                let reason = instance.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-                let line = format!("{key}: {}{reason}: {}", instance.status, one_line(&told(service, instance)));
+                let key =
+                    format!("{}/{} in {}", service.application, service.name, instance.channel);
+                let reason =
+                    instance.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+                let line = format!(
+                    "{key}: {}{reason}: {}",
+                    instance.status,
+                    one_line(&told(service, instance))
+                );
                 if self.said.get(&key) != Some(&line) {
                     console.say(&line)?;
                     self.said.insert(key, line);
@@ -155,7 +182,11 @@ mod tests {
         let mut progress = WaitProgress::default();
         assert_eq!(progress.draw(TABLE, (80, 24)), TABLE);
         assert_eq!(progress.draw(TABLE, (80, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"));
-        assert_eq!(progress.draw(TABLE, (120, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"), "nothing wraps on a wider one");
+        assert_eq!(
+            progress.draw(TABLE, (120, 24)),
+            format!("\u{1b}[3A\u{1b}[J{TABLE}"),
+            "nothing wraps on a wider one"
+        );
     }
 
     #[test]
@@ -172,6 +203,9 @@ mod tests {
         let tall: String = (0..30).map(|line| format!("{line}\n")).collect();
         let drawn = progress.draw(&tall, (80, 10));
         assert!(drawn.ends_with("7\n… and 22 more\n"), "{drawn}");
-        assert!(progress.draw(&tall, (80, 10)).starts_with("\u{1b}[9A"), "the cursor's line is the tenth");
+        assert!(
+            progress.draw(&tall, (80, 10)).starts_with("\u{1b}[9A"),
+            "the cursor's line is the tenth"
+        );
     }
 }

@@ -26,7 +26,10 @@ fn instance(status: &str, plan: Option<&str>) -> Value {
 }
 
 fn server(plan: Option<&str>) -> Server {
-    Server::answering([answer(APPROVE, 200, instance("APPROVED", plan)), answer(INSTANCE, 200, instance("PENDING", plan))])
+    Server::answering([
+        answer(APPROVE, 200, instance("APPROVED", plan)),
+        answer(INSTANCE, 200, instance("PENDING", plan)),
+    ])
 }
 
 /// The body of the decision that was sent, if one was.
@@ -47,17 +50,24 @@ fn bound(plan: Option<&str>) -> Option<Value> {
 
 #[test]
 fn p2_the_commands_that_services_get_prints_mean_this_approval_and_this_plan() {
-    for (plan, flags) in [(Some(PLAN), format!("--approval {ID} --plan-digest {PLAN}")), (None, format!("--approval {ID}"))] {
+    for (plan, flags) in [
+        (Some(PLAN), format!("--approval {ID} --plan-digest {PLAN}")),
+        (None, format!("--approval {ID}")),
+    ] {
         let service = json!({
             "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": [instance("PENDING", plan)],
         });
-        let server = Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
+        let server =
+            Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
         let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None);
         for what in ["approve", "reject"] {
             let command = format!("pvnctl services {what} web --app shop --channel eu {flags}\n");
             assert!(ran.stdout.contains(&command), "{}", ran.stdout);
             let typed = command.replace("pvnctl", &format!("pvnctl --server {}", server.url()));
-            assert!(String::from_utf8_lossy(&ran.stdout_bytes).contains(&typed), "they would act on another scheduler: {typed}");
+            assert!(
+                String::from_utf8_lossy(&ran.stdout_bytes).contains(&typed),
+                "they would act on another scheduler: {typed}"
+            );
         }
     }
 }
@@ -68,10 +78,20 @@ fn services_get_shows_what_the_config_tells_the_people_who_are_asked() {
         "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3",
         "channels": [instance("PENDING", Some(PLAN))],
     });
-    let server = Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
+    let server =
+        Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
     let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None);
-    assert!(ran.stdout.contains("0 of 1 said yes\nLook at the quota first\n+ one bucket\n"), "{}", ran.stdout);
-    let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop", "-o", "json"], b"", None);
+    assert!(
+        ran.stdout.contains("0 of 1 said yes\nLook at the quota first\n+ one bucket\n"),
+        "{}",
+        ran.stdout
+    );
+    let ran = run_with(
+        Some(&server),
+        &["services", "get", "web", "--app", "shop", "-o", "json"],
+        b"",
+        None,
+    );
     assert!(ran.stdout.contains("\"description\": \"Look at the"), "{}", ran.stdout);
 }
 
@@ -81,9 +101,14 @@ fn services_get_says_who_approved_which_plan() {
         "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3",
         "channels": [instance("APPROVED", Some(PLAN))],
     });
-    let server = Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
+    let server =
+        Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
     let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None);
-    assert!(ran.stdout.contains(&format!("approval `qa` of plan {PLAN} in eu is APPROVED by eve ")), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains(&format!("approval `qa` of plan {PLAN} in eu is APPROVED by eve ")),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -91,28 +116,57 @@ fn p2_without_a_terminal_a_yes_names_its_plan_or_says_that_it_takes_any() {
     let refused = server(Some(PLAN));
     let ran = approve(&refused, &[], b"y\n", None);
     assert_eq!((ran.code, sent(&refused)), (1, None), "{}", ran.stderr);
-    for part in ["no terminal", "pvnctl services get web --app shop", &format!("--approval {ID} --plan-digest {PLAN}`"), "--yes"] {
+    for part in [
+        "no terminal",
+        "pvnctl services get web --app shop",
+        &format!("--approval {ID} --plan-digest {PLAN}`"),
+        "--yes",
+    ] {
         assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
     }
     let any = server(Some(PLAN));
     assert_eq!((approve(&any, &["--yes"], b"", None).code, sent(&any)), (0, bound(Some(PLAN))));
     let named = server(Some(PLAN));
     let ran = approve(&named, &["--plan-digest", PLAN], b"", None);
-    assert_eq!(sent(&named), Some(json!({"approval": null, "reason": null, "planDigest": PLAN, "anyPlan": false})));
-    assert!(ran.stderr.contains(&format!("approved shop/web in eu: approval `qa` of plan {PLAN}; it is ")), "{}", ran.stderr);
+    assert_eq!(
+        sent(&named),
+        Some(json!({"approval": null, "reason": null, "planDigest": PLAN, "anyPlan": false}))
+    );
+    assert!(
+        ran.stderr
+            .contains(&format!("approved shop/web in eu: approval `qa` of plan {PLAN}; it is ")),
+        "{}",
+        ran.stderr
+    );
     // Where there is no plan, the id is all that there is to name.
     let planless = server(None);
-    assert_eq!((approve(&planless, &["--approval", ID], b"", None).code, sent(&planless)), (0, bound(None)));
+    assert_eq!(
+        (approve(&planless, &["--approval", ID], b"", None).code, sent(&planless)),
+        (0, bound(None))
+    );
 }
 
 #[test]
 fn p2_on_a_terminal_the_plan_is_shown_and_the_yes_is_for_it_alone() {
-    for (typed, yes) in [(&b"y\n"[..], true), (b"YES\n", true), (b"n\n", false), (b"\n", false), (b"", false), (b"yup\n", false)] {
+    for (typed, yes) in [
+        (&b"y\n"[..], true),
+        (b"YES\n", true),
+        (b"n\n", false),
+        (b"\n", false),
+        (b"", false),
+        (b"yup\n", false),
+    ] {
         let server = server(Some(PLAN));
         let ran = approve(&server, &[], typed, Some(100));
-        assert_eq!((ran.code == 0, sent(&server)), (yes, bound(Some(PLAN)).filter(|_| yes)), "{typed:?}: {}", ran.stderr);
+        assert_eq!(
+            (ran.code == 0, sent(&server)),
+            (yes, bound(Some(PLAN)).filter(|_| yes)),
+            "{typed:?}: {}",
+            ran.stderr
+        );
         let shown = format!(
-            "shop/web in eu asks for approval `qa` of web-3:\nLook at the quota first\n+ one bucket\nplan {PLAN}\nApprove this? [y/N] "
+            "shop/web in eu asks for approval `qa` of web-3:\nLook at the quota first\n+ one \
+             bucket\nplan {PLAN}\nApprove this? [y/N] "
         );
         assert!(ran.stderr.starts_with(&shown), "{}", ran.stderr);
         assert_eq!(ran.stderr.contains("error: nothing was approved"), !yes, "{}", ran.stderr);
@@ -121,33 +175,44 @@ fn p2_on_a_terminal_the_plan_is_shown_and_the_yes_is_for_it_alone() {
 
 #[test]
 fn what_cannot_be_shown_is_left_for_the_server_to_refuse() {
-    let problem =
-        json!({"type": "/problems/conflict", "title": "Conflict", "status": 409, "detail": "no approval is pending", "problems": []});
-    let server = Server::answering([answer(APPROVE, 409, problem), answer(INSTANCE, 200, instance("APPROVED", None))]);
+    let problem = json!({"type": "/problems/conflict", "title": "Conflict", "status": 409, "detail": "no approval is pending", "problems": []});
+    let server = Server::answering([
+        answer(APPROVE, 409, problem),
+        answer(INSTANCE, 200, instance("APPROVED", None)),
+    ]);
     let ran = approve(&server, &[], b"", None);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, "error: no approval is pending\n"));
 }
 
-/// `eu` and `us` behind one approval of one version, `asia` behind it at another, and `home` behind none.
-/// `counts`: whether the answer counts in `us`, too.
+/// `eu` and `us` behind one approval of one version, `asia` behind it at another, and `home` behind
+/// none. `counts`: whether the answer counts in `us`, too.
 fn shared(counts: bool) -> [crate::server::Answer; 5] {
     let channel = |name: &str, version: &str| {
         let mut instance = instance("PENDING", None);
         (instance["channel"], instance["desiredVersion"]) = (json!(name), json!(version));
-        (instance["approvals"][0]["kind"], instance["approvals"][0]["name"]) = (json!("shared"), json!("go"));
+        (instance["approvals"][0]["kind"], instance["approvals"][0]["name"]) =
+            (json!("shared"), json!("go"));
         instance
     };
-    let channels = [channel("home", "web-3"), channel("eu", "web-3"), channel("us", "web-3"), channel("asia", "web-2")];
-    let service =
-        json!({"id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": channels});
+    let channels = [
+        channel("home", "web-3"),
+        channel("eu", "web-3"),
+        channel("us", "web-3"),
+        channel("asia", "web-2"),
+    ];
+    let service = json!({"id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": channels});
     let behind = |name: &str, preconditions: Value| {
         let id = format!("rch-{}", "0".repeat(32));
         json!({"id": id, "name": name, "group": null, "runtimes": [], "preconditions": preconditions, "labels": {}})
     };
     let gate = json!([{"sharedManualApproval": {"name": "go", "minApprovers": 1}}]);
-    let release_channels = [behind("home", json!([])), behind("eu", gate.clone()), behind("us", gate.clone()), behind("asia", gate)];
-    let application =
-        json!({"id": format!("app-{}", "0".repeat(32)), "name": "shop", "releaseChannels": release_channels, "services": ["web"]});
+    let release_channels = [
+        behind("home", json!([])),
+        behind("eu", gate.clone()),
+        behind("us", gate.clone()),
+        behind("asia", gate),
+    ];
+    let application = json!({"id": format!("app-{}", "0".repeat(32)), "name": "shop", "releaseChannels": release_channels, "services": ["web"]});
     let mut answered = channels[1].clone();
     answered["approvals"][0]["by"] = instance("APPROVED", None)["approvals"][0]["by"].clone();
     let mut later = service.clone();
@@ -173,7 +238,11 @@ fn a_shared_approval_says_which_other_channels_it_lets_go_before_and_after() {
     assert!(answer.contains("approved shop/web in eu and us: approval `go`"), "{answer}");
     let server = Server::answering(shared(false));
     let ran = approve(&server, &[], b"y\n", Some(100));
-    assert!(ran.stderr.contains("approved shop/web in eu: approval `go`"), "what counted nowhere else is not told so: {}", ran.stderr);
+    assert!(
+        ran.stderr.contains("approved shop/web in eu: approval `go`"),
+        "what counted nowhere else is not told so: {}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -184,11 +253,20 @@ fn an_approval_of_an_earlier_version_is_not_shown_as_if_it_were_of_this_one() {
         let service = json!({
             "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": [instance],
         });
-        let server = Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
+        let server =
+            Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
         run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None).stdout
     };
     let earlier = shown("web-2");
-    assert!(earlier.contains(&format!("approval `qa` of plan {PLAN} for web-2, not for web-3, in eu is APPROVED by eve ")), "{earlier}");
+    assert!(
+        earlier.contains(&format!(
+            "approval `qa` of plan {PLAN} for web-2, not for web-3, in eu is APPROVED by eve "
+        )),
+        "{earlier}"
+    );
     let present = shown("web-3");
-    assert!(present.contains(&format!("approval `qa` of plan {PLAN} in eu is APPROVED by eve ")), "{present}");
+    assert!(
+        present.contains(&format!("approval `qa` of plan {PLAN} in eu is APPROVED by eve ")),
+        "{present}"
+    );
 }

@@ -8,7 +8,11 @@ use crate::{run, run_with};
 const PUSH: &str = "POST /v1/applications/shop/services/web/push";
 
 fn push_server() -> Server {
-    Server::answering([answer(PUSH, 200, json!({"release": format!("rel-{}", "0".repeat(32)), "version": "web-1"}))])
+    Server::answering([answer(
+        PUSH,
+        200,
+        json!({"release": format!("rel-{}", "0".repeat(32)), "version": "web-1"}),
+    )])
 }
 
 /// Runs a push with these words and checks the body that was sent.
@@ -17,7 +21,8 @@ fn check_push(words: &[&str], expected: serde_json::Value) {
     let ran = run(&server, &[&["services", "push", "web", "--app", "shop"], words].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let seen = server.seen();
-    let body: serde_json::Value = serde_json::from_str(seen[0].strip_prefix(PUSH).unwrap().trim()).unwrap();
+    let body: serde_json::Value =
+        serde_json::from_str(seen[0].strip_prefix(PUSH).unwrap().trim()).unwrap();
     assert_eq!(body, expected);
 }
 
@@ -25,7 +30,14 @@ fn check_push(words: &[&str], expected: serde_json::Value) {
 fn a_push_sends_parameters_as_they_were_typed() {
     check_push(&[], json!({"params": {}, "paramsForChannel": {}, "channels": null}));
     check_push(
-        &["--param", "image=v2=x", "--param-for-channel", "eu:url=http://h:1/", "--channels", "eu,us"],
+        &[
+            "--param",
+            "image=v2=x",
+            "--param-for-channel",
+            "eu:url=http://h:1/",
+            "--channels",
+            "eu,us",
+        ],
         json!({"params": {"image": "v2=x"}, "paramsForChannel": {"eu": {"url": "http://h:1/"}}, "channels": ["eu", "us"]}),
     );
 }
@@ -39,8 +51,13 @@ fn names_in_paths_are_escaped() {
 
 #[test]
 fn a_wrong_argument_ends_with_1_and_help_with_0() {
-    for (words, code) in [(&["services", "lisst"][..], 1), (&["nonsense"], 1), (&[], 1), (&["services", "--help"], 0), (&["--version"], 0)]
-    {
+    for (words, code) in [
+        (&["services", "lisst"][..], 1),
+        (&["nonsense"], 1),
+        (&[], 1),
+        (&["services", "--help"], 0),
+        (&["--version"], 0),
+    ] {
         let ran = run_with(None, words, b"", None);
         assert_eq!(ran.code, code, "{words:?}: {}", ran.stderr);
         assert_eq!(ran.stdout.is_empty(), code == 1, "{words:?}: help is data, complaints are not");
@@ -49,12 +66,19 @@ fn a_wrong_argument_ends_with_1_and_help_with_0() {
 
 #[test]
 fn a_timeout_of_what_is_not_waited_for_is_refused() {
-    for words in
-        [&["services", "push", "web", "--app", "shop"][..], &["services", "rollback", "web", "--app", "shop"], &["configs", "apply", "."]]
-    {
+    for words in [
+        &["services", "push", "web", "--app", "shop"][..],
+        &["services", "rollback", "web", "--app", "shop"],
+        &["configs", "apply", "."],
+    ] {
         let ran = run_with(None, &[words, &["--timeout", "5m"]].concat(), b"", None);
         assert_eq!(ran.code, 1, "{words:?}");
-        assert!(ran.stderr.contains("required arguments were not provided") && ran.stderr.contains("--wait"), "{words:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("required arguments were not provided")
+                && ran.stderr.contains("--wait"),
+            "{words:?}: {}",
+            ran.stderr
+        );
     }
 }
 
@@ -65,7 +89,11 @@ fn the_time_that_a_token_is_valid_may_be_called_as_others_call_it() {
         let server = Server::answering([answer("POST /v1/tokens", 200, made)]);
         let ran = run(&server, &["auth", "token", "create", "ci", "--role", "viewer", flag, "90m"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "t\n"), "{flag}: {}", ran.stderr);
-        assert!(server.seen()[0].contains("\"validForSeconds\":5400"), "{flag}: {:?}", server.seen());
+        assert!(
+            server.seen()[0].contains("\"validForSeconds\":5400"),
+            "{flag}: {:?}",
+            server.seen()
+        );
     }
 }
 
@@ -78,19 +106,28 @@ fn a_secret_is_read_from_stdin_less_one_line_end() {
         (&[], b"a\n\n", "YQo="),
         (&["--keep-line-end"], b"a\n", "YQo="),
     ] {
-        let server = Server::answering([answer(request, 200, json!({"key": "pass", "version": 1}))]);
-        let ran = run_with(Some(&server), &[&["secrets", "set", "pass"], words].concat(), input, None);
+        let server =
+            Server::answering([answer(request, 200, json!({"key": "pass", "version": 1}))]);
+        let ran =
+            run_with(Some(&server), &[&["secrets", "set", "pass"], words].concat(), input, None);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         assert_eq!(server.seen(), [format!("{request} {{\"value\":\"{sent}\"}}")]);
     }
     let ran = run_with(None, &["secrets", "set", "pass"], b"\n", None);
-    assert_eq!((ran.code, ran.stderr.lines().next()), (1, Some("error: the value of secret `pass` is empty")));
+    assert_eq!(
+        (ran.code, ran.stderr.lines().next()),
+        (1, Some("error: the value of secret `pass` is empty"))
+    );
 }
 
 #[test]
 fn a_secret_that_is_too_short_to_be_masked_is_set_with_a_warning() {
     let warning = "secret `pass` is not masked in what jobs print";
-    let server = Server::answering([answer("PUT /v1/secrets/pass", 200, json!({"key": "pass", "version": 1, "warning": warning}))]);
+    let server = Server::answering([answer(
+        "PUT /v1/secrets/pass",
+        200,
+        json!({"key": "pass", "version": 1, "warning": warning}),
+    )]);
     let ran = run_with(Some(&server), &["secrets", "set", "pass"], b"abc", None);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "pass is now at version 1\n"));
     assert!(ran.stderr.ends_with(&format!("warning: {warning}\n")), "{}", ran.stderr);
@@ -98,7 +135,9 @@ fn a_secret_that_is_too_short_to_be_masked_is_set_with_a_warning() {
 
 #[test]
 fn completions_are_made_for_each_shell() {
-    for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef pvnctl"), ("fish", "complete -c pvnctl")] {
+    for (shell, sign) in
+        [("bash", "complete -F"), ("zsh", "#compdef pvnctl"), ("fish", "complete -c pvnctl")]
+    {
         let ran = run_with(None, &["completion", shell], b"", None);
         assert!(ran.stdout.contains(sign), "{shell}");
     }
@@ -109,14 +148,24 @@ fn every_command_is_in_the_guide_and_every_command_of_the_guide_is_there() {
     let guide = include_str!("../../../../docs/pvnctl.md");
     // The table before the first heading; later ones are about one command.
     let (table, _) = guide.split_once("\n## ").unwrap();
-    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1)).collect();
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .filter_map(|line| line.split('|').nth(1))
+        .collect();
     let words = |row: &str| -> Vec<String> {
-        row.split(|character: char| !character.is_ascii_lowercase()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        row.split(|character: char| !character.is_ascii_lowercase())
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()
     };
     let cli = <pvnctl::command::Cli as clap::CommandFactory>::command();
     let mut commands = Vec::new();
     for group in cli.get_subcommands() {
-        let leaves: Vec<_> = group.get_subcommands().flat_map(|leaf| leaf.get_subcommands().chain(std::iter::once(leaf))).collect();
+        let leaves: Vec<_> = group
+            .get_subcommands()
+            .flat_map(|leaf| leaf.get_subcommands().chain(std::iter::once(leaf)))
+            .collect();
         for leaf in leaves.iter().filter(|leaf| !leaf.has_subcommands()) {
             commands.push((group.get_name(), leaf.get_name()));
         }
@@ -127,12 +176,16 @@ fn every_command_is_in_the_guide_and_every_command_of_the_guide_is_there() {
     for (group, leaf) in &commands {
         let told = rows.iter().any(|row| {
             let words = words(row);
-            words.first().is_some_and(|first| first == group) && words.iter().any(|word| word == leaf)
+            words.first().is_some_and(|first| first == group)
+                && words.iter().any(|word| word == leaf)
         });
         assert!(told, "docs/pvnctl.md does not tell of `{group} {leaf}`");
     }
     for row in rows {
         let first = words(row).remove(0);
-        assert!(commands.iter().any(|(group, _)| *group == first), "docs/pvnctl.md tells of `{first}`, which is not there");
+        assert!(
+            commands.iter().any(|(group, _)| *group == first),
+            "docs/pvnctl.md tells of `{first}`, which is not there"
+        );
     }
 }

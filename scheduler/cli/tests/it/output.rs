@@ -34,7 +34,11 @@ fn lists_are_a_bare_array_joined_from_their_pages() {
 
 #[test]
 fn a_limit_asks_for_no_more_than_it_prints() {
-    let server = Server::answering([answer("GET /v1/jobs?limit=1", 200, json!({"items": [job(1)], "nextCursor": "c", "total": 9}))]);
+    let server = Server::answering([answer(
+        "GET /v1/jobs?limit=1",
+        200,
+        json!({"items": [job(1)], "nextCursor": "c", "total": 9}),
+    )]);
     let ran = run(&server, &["jobs", "list", "--limit", "1", "-o", "json"]);
     assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap().as_array().unwrap().len(), 1);
     assert_eq!(server.seen().len(), 1);
@@ -43,27 +47,51 @@ fn a_limit_asks_for_no_more_than_it_prints() {
 #[test]
 fn a_file_of_a_job_is_written_byte_for_byte_and_its_files_are_listed() {
     let file = |offset: usize, body: &[u8]| {
-        bytes(&format!("GET /v1/jobs/job-1/files/plan-explanation?offset={offset}&limit=1048576"), "application/octet-stream", body)
+        bytes(
+            &format!("GET /v1/jobs/job-1/files/plan-explanation?offset={offset}&limit=1048576"),
+            "application/octet-stream",
+            body,
+        )
     };
     let mut one = job(1);
     one["report"] = json!({
         "exitCode": 2, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "0", "durationNs": "0",
         "files": [{"name": "plan-explanation", "contentBlobId": format!("sha256:{}", "1".repeat(64))}, {"name": "plan", "error": "it is not there"}],
     });
-    let server =
-        Server::answering([file(0, b"\xff\x1b[1m+ a\n"), file(9, b"DESTROY"), file(16, b""), answer("GET /v1/jobs/job-1", 200, one)]);
+    let server = Server::answering([
+        file(0, b"\xff\x1b[1m+ a\n"),
+        file(9, b"DESTROY"),
+        file(16, b""),
+        answer("GET /v1/jobs/job-1", 200, one),
+    ]);
     let ran = run(&server, &["jobs", "files", "job-1", "plan-explanation"]);
-    assert_eq!((ran.code, ran.stdout_bytes.as_slice()), (0, &b"\xff\x1b[1m+ a\nDESTROY"[..]), "{}", ran.stderr);
+    assert_eq!(
+        (ran.code, ran.stdout_bytes.as_slice()),
+        (0, &b"\xff\x1b[1m+ a\nDESTROY"[..]),
+        "{}",
+        ran.stderr
+    );
     let ran = run(&server, &["jobs", "files", "job-1"]);
-    let lines: Vec<_> = ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let lines: Vec<_> = ran
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
     assert_eq!(
         lines,
-        ["FILE CONTENT ERROR", &format!("plan-explanation sha256:{}", "1".repeat(64)), "plan it is not there"],
+        [
+            "FILE CONTENT ERROR",
+            &format!("plan-explanation sha256:{}", "1".repeat(64)),
+            "plan it is not there"
+        ],
         "{}",
         ran.stderr
     );
     let ran = run(&server, &["jobs", "files", "job-1", "-o", "json"]);
-    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()[1], json!({"name": "plan", "error": "it is not there"}));
+    assert_eq!(
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()[1],
+        json!({"name": "plan", "error": "it is not there"})
+    );
 }
 
 #[test]
@@ -76,8 +104,12 @@ fn why_the_output_of_a_job_is_not_whole_is_told_as_far_as_it_is_known() {
             "stdoutBlobId": blob, "outputIncomplete": true,
         });
         one["report"].as_object_mut().unwrap().extend(report.as_object().unwrap().clone());
-        let ran = run(&Server::answering([answer("GET /v1/jobs/job-1", 200, one)]), &["jobs", "get", "job-1"]);
-        ["held its output open", "not what it printed", "no wrapper counted"].map(|words| ran.stdout.contains(words))
+        let ran = run(
+            &Server::answering([answer("GET /v1/jobs/job-1", 200, one)]),
+            &["jobs", "get", "job-1"],
+        );
+        ["held its output open", "not what it printed", "no wrapper counted"]
+            .map(|words| ran.stdout.contains(words))
     };
     assert_eq!(told(json!({"leaked": [{"pid": 7, "argv": ["sleep"]}]})), [true, false, false]);
     assert_eq!(told(json!({})), [false, true, false], "it was not delivered to its end");
@@ -99,7 +131,11 @@ fn yaml_keeps_strings_that_look_like_something_else() {
         "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "1.10",
         "channels": [{"channel": "eu", "status": "CONVERGED"}],
     });
-    let server = Server::answering([answer("GET /v1/services", 200, json!({"items": [service], "total": 1}))]);
+    let server = Server::answering([answer(
+        "GET /v1/services",
+        200,
+        json!({"items": [service], "total": 1}),
+    )]);
     let ran = run(&server, &["services", "list", "-o", "yaml"]);
     insta::assert_snapshot!(ran.stdout, @r#"
     - id: svc-00000000000000000000000000000000
@@ -123,12 +159,26 @@ fn a_list_of_services_names_the_version_of_a_channel_that_is_at_another_one() {
         // As a server of before tells it.
         {"channel": "ap", "status": "FAILED"},
     ]);
-    let server = Server::answering([answer("GET /v1/services", 200, json!({"items": [service("web", mixed)], "total": 1}))]);
+    let server = Server::answering([answer(
+        "GET /v1/services",
+        200,
+        json!({"items": [service("web", mixed)], "total": 1}),
+    )]);
     let ran = run(&server, &["services", "list"]);
     let line = ran.stdout.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(line, "shop web web-2 dev CONVERGED web-7, eu CONVERGED, us CONVERGING, ap FAILED", "{}", ran.stderr);
-    let listed: Value = serde_json::from_str(&run(&server, &["services", "list", "-o", "json"]).stdout).unwrap();
-    let told: Vec<_> = listed[0]["channels"].as_array().unwrap().iter().map(|channel| &channel["version"]).collect();
+    assert_eq!(
+        line, "shop web web-2 dev CONVERGED web-7, eu CONVERGED, us CONVERGING, ap FAILED",
+        "{}",
+        ran.stderr
+    );
+    let listed: Value =
+        serde_json::from_str(&run(&server, &["services", "list", "-o", "json"]).stdout).unwrap();
+    let told: Vec<_> = listed[0]["channels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|channel| &channel["version"])
+        .collect();
     assert_eq!(told, [&json!("web-7"), &json!("web-2"), &Value::Null, &Value::Null]);
 }
 
@@ -139,7 +189,11 @@ fn an_explanation_reads_from_what_is_to_what_would_end_it() {
         "causes": [{"code": "APPROVAL_PENDING", "message": "1 of 2 said yes", "since": null, "until": null}],
         "next": [],
     });
-    let server = Server::answering([answer("GET /v1/applications/shop/services/web/channels/eu/explain", 200, explanation)]);
+    let server = Server::answering([answer(
+        "GET /v1/applications/shop/services/web/channels/eu/explain",
+        200,
+        explanation,
+    )]);
     let ran = run(&server, &["services", "explain", "web", "--app", "shop", "--channel", "eu"]);
     insta::assert_snapshot!(ran.stdout, @r"
     shop/web in eu is WAITING_MANUAL_APPROVAL
@@ -157,7 +211,11 @@ fn logs_come_byte_for_byte_on_both_streams() {
     let id = format!("job-{}", "a".repeat(32));
     let all: Vec<u8> = (0..=255).collect();
     let logs = |stream: &str, offset: usize, body: &[u8]| {
-        bytes(&format!("GET /v1/jobs/{id}/logs?stream={stream}&offset={offset}&limit=1048576"), "application/octet-stream", body)
+        bytes(
+            &format!("GET /v1/jobs/{id}/logs?stream={stream}&offset={offset}&limit=1048576"),
+            "application/octet-stream",
+            body,
+        )
     };
     let server = Server::answering([
         logs("stdout", 0, &all),
@@ -176,12 +234,24 @@ fn logs_come_byte_for_byte_on_both_streams() {
 fn followed_logs_go_on_where_the_connection_broke() {
     let id = format!("job-{}", "a".repeat(32));
     let chunk = |stream: &str, offset: u64, data: &[u8]| {
-        format!("event: chunk\ndata: {}\n\n", json!({"stream": stream, "offset": offset, "data": STANDARD.encode(data)}))
+        format!(
+            "event: chunk\ndata: {}\n\n",
+            json!({"stream": stream, "offset": offset, "data": STANDARD.encode(data)})
+        )
     };
-    let first = format!("{}{}: alive\n\n", chunk("stdout", 0, b"one\n"), chunk("stderr", 0, b"oops"));
-    let second = format!("{}event: end\ndata: {}\n\n", chunk("stdout", 4, b"two\n"), json!({"status": "SUCCEEDED", "exitCode": 0}));
+    let first =
+        format!("{}{}: alive\n\n", chunk("stdout", 0, b"one\n"), chunk("stderr", 0, b"oops"));
+    let second = format!(
+        "{}event: end\ndata: {}\n\n",
+        chunk("stdout", 4, b"two\n"),
+        json!({"status": "SUCCEEDED", "exitCode": 0})
+    );
     let stream = |from: (u64, u64), body: &str| {
-        bytes(&format!("GET /v1/jobs/{id}/logs?stdoutOffset={}&stderrOffset={}", from.0, from.1), "text/event-stream", body.as_bytes())
+        bytes(
+            &format!("GET /v1/jobs/{id}/logs?stdoutOffset={}&stderrOffset={}", from.0, from.1),
+            "text/event-stream",
+            body.as_bytes(),
+        )
     };
     let server = Server::answering([stream((0, 0), &first), stream((4, 4), &second)]);
     let ran = run(&server, &["jobs", "logs", "-f", &id]);
@@ -194,12 +264,20 @@ fn followed_logs_bear_that_the_first_connection_breaks_and_say_so() {
     let chunk = json!({"stream": "stdout", "offset": 0, "data": STANDARD.encode(b"one\n")});
     let end = json!({"status": "SUCCEEDED", "exitCode": 0});
     let path = format!("GET /v1/jobs/{id}/logs?stdoutOffset=0&stderrOffset=0");
-    let whole = bytes(&path, "text/event-stream", format!("event: chunk\ndata: {chunk}\n\nevent: end\ndata: {end}\n\n").as_bytes());
+    let whole = bytes(
+        &path,
+        "text/event-stream",
+        format!("event: chunk\ndata: {chunk}\n\nevent: end\ndata: {end}\n\n").as_bytes(),
+    );
     // It hangs up, as one that is just being stopped does, and is there again.
     let server = Server::answering([answer(&path, 0, json!({})).times(1), whole]);
     let ran = run(&server, &["jobs", "logs", "-f", &id]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "one\n"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("cannot reach") && ran.stderr.contains("a job that runs goes on"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("cannot reach") && ran.stderr.contains("a job that runs goes on"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -210,9 +288,15 @@ fn what_is_missing_in_the_middle_of_logs_is_said_on_stderr() {
         "exitCode": 0, "stdoutBytes": 1000, "stderrBytes": 1, "stdoutHeadBytes": 4, "truncated": true, "version": "1",
         "startTimestampNs": "0", "durationNs": "0",
     });
-    let of = |path: &str, kind, body: &[u8]| bytes(&format!("GET /v1/jobs/{id}/logs?{path}"), kind, body);
+    let of = |path: &str, kind, body: &[u8]| {
+        bytes(&format!("GET /v1/jobs/{id}/logs?{path}"), kind, body)
+    };
     let piece = |stream: &str, offset: usize, body: &[u8]| {
-        of(&format!("stream={stream}&offset={offset}&limit=1048576"), "application/octet-stream", body)
+        of(
+            &format!("stream={stream}&offset={offset}&limit=1048576"),
+            "application/octet-stream",
+            body,
+        )
     };
     let chunk = json!({"stream": "stdout", "offset": 0, "data": STANDARD.encode(b"headtail")});
     let end = json!({"status": "SUCCEEDED", "exitCode": 0});
@@ -228,7 +312,11 @@ fn what_is_missing_in_the_middle_of_logs_is_said_on_stderr() {
     let said = "992 of 1000 bytes of stdout are missing after byte 4: they were not kept\n";
     let check = |more: &[&str], stderr: &str| {
         let ran = run(&server, &[&["jobs", "logs", id.as_str()], more].concat());
-        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "headtail", stderr), "{more:?}");
+        assert_eq!(
+            (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+            (0, "headtail", stderr),
+            "{more:?}"
+        );
     };
     check(&[], &format!("e{said}"));
     check(&["-f", "--stream", "stdout"], said);
@@ -238,7 +326,8 @@ fn what_is_missing_in_the_middle_of_logs_is_said_on_stderr() {
 fn what_a_job_says_cannot_steer_the_terminal() {
     let mut job = job(1);
     job["version"] = json!("\u{1b}[2Jweb\r\nx");
-    let server = Server::answering([answer("GET /v1/jobs", 200, json!({"items": [job], "total": 1}))]);
+    let server =
+        Server::answering([answer("GET /v1/jobs", 200, json!({"items": [job], "total": 1}))]);
     let ran = run_with(Some(&server), &["jobs", "list"], b"", Some(200));
     assert!(!ran.stdout.contains('\u{1b}') && ran.stdout.lines().count() == 2, "{}", ran.stdout);
 }
@@ -262,7 +351,11 @@ fn what_was_done_is_said_to_people_and_answered_to_programs() {
 fn check_done(request: &str, body: &Value, arguments: &[&str]) {
     let server = Server::answering([answer(request, 200, body.clone())]);
     let ran = run(&server, arguments);
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().count()), (0, "", 1), "{request}");
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.lines().count()),
+        (0, "", 1),
+        "{request}"
+    );
     let ran = run(&server, &[arguments, &["-o", "json"]].concat());
     assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), *body, "{request}");
     assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{request}");
@@ -283,36 +376,61 @@ const LISTS: &[(&[&str], &str)] = &[
 fn every_list_says_which_rows_of_the_database_cannot_be_read_and_what_to_do() {
     let row = "table things, row id = \"7\": column kind holds \"dance\": no such kind";
     for (words, request) in LISTS {
-        let server = Server::answering([answer(request, 200, json!({"items": [], "total": 2, "unreadable": [row]}))]);
+        let server = Server::answering([answer(
+            request,
+            200,
+            json!({"items": [], "total": 2, "unreadable": [row]}),
+        )]);
         for format in ["table", "json", "yaml"] {
             let ran = run(&server, &[words, &["-o", format][..]].concat());
             let stdout = if format == "table" { "" } else { "[]\n" };
             assert_eq!((ran.code, ran.stdout.as_str()), (0, stdout), "{words:?} {format}");
-            let said = ["1 row of the database cannot be read", row, "help: stop pvn-scheduler", "sqlite3"];
-            assert!(said.iter().all(|said| ran.stderr.contains(said)), "{words:?} {format}: {}", ran.stderr);
+            let said = [
+                "1 row of the database cannot be read",
+                row,
+                "help: stop pvn-scheduler",
+                "sqlite3",
+            ];
+            assert!(
+                said.iter().all(|said| ran.stderr.contains(said)),
+                "{words:?} {format}: {}",
+                ran.stderr
+            );
         }
     }
 }
 
 #[test]
 fn rows_that_cannot_be_read_are_said_after_the_table_over_all_pages_and_not_without_end() {
-    let rows = |from: usize| -> Vec<String> { (from..from + 12).map(|row| format!("table jobs, row id = \"{row}\": \u{1b}[2J")).collect() };
+    let rows = |from: usize| -> Vec<String> {
+        (from..from + 12).map(|row| format!("table jobs, row id = \"{row}\": \u{1b}[2J")).collect()
+    };
     let page = |from, more: &str, next: Option<&str>| {
-        let body = json!({"items": [job(1)], "nextCursor": next, "total": 26, "unreadable": rows(from)});
+        let body =
+            json!({"items": [job(1)], "nextCursor": next, "total": 26, "unreadable": rows(from)});
         answer(&format!("GET /v1/jobs?limit=200{more}"), 200, body)
     };
     let server = Server::answering([page(100, "", Some("c1")), page(200, "&cursor=c1", None)]);
     let ran = run(&server, &["jobs", "list"]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (0, 3), "{}", ran.stdout);
-    assert!(ran.stderr.starts_with("warning: 24 rows of the database cannot be read"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("row id = \"100\"") && ran.stderr.contains("\n  and 4 more\n"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("warning: 24 rows of the database cannot be read"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("row id = \"100\"") && ran.stderr.contains("\n  and 4 more\n"),
+        "{}",
+        ran.stderr
+    );
     assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
 }
 
 #[test]
 fn a_dry_run_that_could_not_start_says_why() {
     let mut job = job(1);
-    (job["status"], job["exitCode"], job["message"]) = (json!("FAILED"), Value::Null, json!("the directory /mnt cannot be entered"));
+    (job["status"], job["exitCode"], job["message"]) =
+        (json!("FAILED"), Value::Null, json!("the directory /mnt cannot be entered"));
     let id = job["id"].as_str().unwrap().to_owned();
     let end = json!({"status": "FAILED", "exitCode": null});
     let logs = format!("GET /v1/jobs/{id}/logs?stdoutOffset=0&stderrOffset=0");
@@ -323,5 +441,11 @@ fn a_dry_run_that_could_not_start_says_why() {
     ]);
     let ran = run(&server, &["run", "web", "--app", "shop", "--channel", "eu"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("error: fetch of shop/web in eu FAILED: the directory /mnt cannot be entered\n"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(
+            "error: fetch of shop/web in eu FAILED: the directory /mnt cannot be entered\n"
+        ),
+        "{}",
+        ran.stderr
+    );
 }

@@ -1,4 +1,5 @@
-//! A server that answers each request from a list: the first entry whose method and path fit and that is not used up.
+//! A server that answers each request from a list: the first entry whose method and path fit and
+//! that is not used up.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,12 +18,24 @@ pub(crate) struct Answer {
 /// A JSON answer to `request`, such as `GET /v1/services`, however often it is asked.
 pub(crate) fn json(request: &str, status: u16, body: serde_json::Value) -> Answer {
     let kind = if status < 400 { "application/json" } else { "application/problem+json" };
-    Answer { request: request.to_owned(), status, kind, body: body.to_string().into_bytes(), times: usize::MAX }
+    Answer {
+        request: request.to_owned(),
+        status,
+        kind,
+        body: body.to_string().into_bytes(),
+        times: usize::MAX,
+    }
 }
 
 /// An answer of bytes.
 pub(crate) fn bytes(request: &str, kind: &'static str, body: &[u8]) -> Answer {
-    Answer { request: request.to_owned(), status: 200, kind, body: body.to_vec(), times: usize::MAX }
+    Answer {
+        request: request.to_owned(),
+        status: 200,
+        kind,
+        body: body.to_vec(),
+        times: usize::MAX,
+    }
 }
 
 impl Answer {
@@ -85,18 +98,29 @@ fn answer(mut stream: TcpStream, answers: &Mutex<Vec<Answer>>, record: &Mutex<Ve
         return;
     }
     let request = first.rsplit_once(' ').map_or(first.as_str(), |(request, _)| request).to_owned();
-    record.lock().unwrap().push(format!("{request} {}", String::from_utf8_lossy(&body)).trim().to_owned());
+    record
+        .lock()
+        .unwrap()
+        .push(format!("{request} {}", String::from_utf8_lossy(&body)).trim().to_owned());
     let mut answers = answers.lock().unwrap();
-    let fits = |answer: &Answer| answer.times > 0 && (request == answer.request || request.starts_with(&format!("{}?", answer.request)));
+    let fits = |answer: &Answer| {
+        answer.times > 0
+            && (request == answer.request || request.starts_with(&format!("{}?", answer.request)))
+    };
     let found = answers.iter_mut().find(|answer| fits(answer)).map(|answer| {
         answer.times -= 1;
         answer.clone()
     });
     drop(answers);
     // A status of 0 is a server that hangs up.
-    let Answer { status, kind, body, .. } = found.unwrap_or_else(|| json(&request, 404, serde_json::json!({"nothing": "prepared"})));
+    let Answer { status, kind, body, .. } =
+        found.unwrap_or_else(|| json(&request, 404, serde_json::json!({"nothing": "prepared"})));
     if status > 0 {
-        let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+        let head = format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: \
+             close\r\n\r\n",
+            body.len()
+        );
         let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
     }
 }

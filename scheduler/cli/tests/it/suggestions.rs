@@ -1,5 +1,5 @@
-//! Every command of `pvnctl` that a message or a page of ours suggests can be typed: the sub-command is there, and it takes the
-//! flags that are named.
+//! Every command of `pvnctl` that a message or a page of ours suggests can be typed: the
+//! sub-command is there, and it takes the flags that are named.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,16 @@ use clap::{Command, CommandFactory};
 use pvnctl::command::Cli;
 
 /// Where messages and pages are, below the checkout.
-const PLACES: &[&str] =
-    &["README.md", "docs", "examples", "schema/src", "scheduler/src", "scheduler/cli/src", "scheduler/engine/src", "wrapper/src"];
+const PLACES: &[&str] = &[
+    "README.md",
+    "docs",
+    "examples",
+    "schema/src",
+    "scheduler/src",
+    "scheduler/cli/src",
+    "scheduler/engine/src",
+    "wrapper/src",
+];
 
 fn files(path: &Path, found: &mut Vec<PathBuf>) {
     if path.is_dir() {
@@ -19,7 +27,8 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The commands in a text: what stands between backticks and begins with `pvnctl`, placeholders filled in.
+/// The commands in a text: what stands between backticks and begins with `pvnctl`, placeholders
+/// filled in.
 fn suggested(text: &str) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
     for (at, _) in text.match_indices("`pvnctl ") {
@@ -52,27 +61,43 @@ fn suggested(text: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// What is wrong with a command, if anything is. Arguments may be left out: a sentence names a command more often than it spells it.
+/// What is wrong with a command, if anything is. Arguments may be left out: a sentence names a
+/// command more often than it spells it.
 fn wrong(words: &[String], cli: &Command) -> Option<String> {
     let (mut command, mut is_named) = (cli.clone(), false);
     for word in words {
         if let Some(flag) = word.strip_prefix("--") {
-            let name = flag.split_once('=').map_or(flag, |(name, _)| name).trim_end_matches([',', ';', '.']);
+            let name = flag
+                .split_once('=')
+                .map_or(flag, |(name, _)| name)
+                .trim_end_matches([',', ';', '.']);
             let takes = |command: &Command| {
-                let is = |arg: &clap::Arg| arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|all| all.contains(&name));
+                let is = |arg: &clap::Arg| {
+                    arg.get_long() == Some(name)
+                        || arg.get_all_aliases().is_some_and(|all| all.contains(&name))
+                };
                 command.get_arguments().any(is)
             };
-            if !name.is_empty() && name != "help" && name != "version" && !takes(&command) && !takes(cli) {
+            if !name.is_empty()
+                && name != "help"
+                && name != "version"
+                && !takes(&command)
+                && !takes(cli)
+            {
                 return Some(format!("`{}` takes no --{name}", command.get_name()));
             }
-        } else if command.has_subcommands() && word.starts_with(|first: char| first.is_ascii_lowercase()) {
+        } else if command.has_subcommands()
+            && word.starts_with(|first: char| first.is_ascii_lowercase())
+        {
             let Some(next) = command.find_subcommand(word.trim_end_matches(',')) else {
                 return Some(format!("`{}` has no sub-command `{word}`", command.get_name()));
             };
             (command, is_named) = (next.clone(), true);
         }
     }
-    (!is_named && words.iter().any(|word| word.starts_with(|first: char| first.is_ascii_lowercase()))).then(|| "no sub-command".to_owned())
+    (!is_named
+        && words.iter().any(|word| word.starts_with(|first: char| first.is_ascii_lowercase())))
+    .then(|| "no sub-command".to_owned())
 }
 
 #[test]
@@ -86,7 +111,10 @@ fn every_suggested_command_can_be_typed() {
     for file in found {
         for words in suggested(&std::fs::read_to_string(&file).unwrap()) {
             count += 1;
-            problems.extend(wrong(&words, &cli).map(|why| format!("{}: pvnctl {}: {why}", file.display(), words.join(" "))));
+            problems.extend(
+                wrong(&words, &cli)
+                    .map(|why| format!("{}: pvnctl {}: {why}", file.display(), words.join(" "))),
+            );
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
@@ -98,12 +126,18 @@ fn a_flag_that_is_not_there_is_found() {
     let mut cli = Cli::command();
     cli.build();
     for (text, part) in [
-        ("name one with `pvnctl services rollback {} --app {} --goto VERSION`", Some("takes no --goto")),
+        (
+            "name one with `pvnctl services rollback {} --app {} --goto VERSION`",
+            Some("takes no --goto"),
+        ),
         ("see `pvnctl services shwo`", Some("no sub-command `shwo`")),
         ("`pvnctl services rollback {} --app {label} --to VERSION`", None),
     ] {
         let found = suggested(text).iter().find_map(|words| wrong(words, &cli));
         assert_eq!(found.is_some(), part.is_some(), "{found:?}");
-        assert!(part.is_none_or(|part| found.as_ref().is_some_and(|found| found.contains(part))), "{found:?}");
+        assert!(
+            part.is_none_or(|part| found.as_ref().is_some_and(|found| found.contains(part))),
+            "{found:?}"
+        );
     }
 }

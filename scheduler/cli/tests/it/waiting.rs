@@ -28,7 +28,8 @@ const WAIT: [&str; 5] = ["services", "wait", "web", "--app", "shop"];
 
 #[test]
 fn converged_ends_with_0() {
-    let server = Server::answering([get("CONVERGING", "applying").times(2), get("CONVERGED", "as desired")]);
+    let server =
+        Server::answering([get("CONVERGING", "applying").times(2), get("CONVERGED", "as desired")]);
     let ran = run(&server, &WAIT);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
     insta::assert_snapshot!(ran.stderr, @r"
@@ -50,7 +51,10 @@ fn failed_ends_with_2_and_says_where_to_look() {
 
 #[test]
 fn the_timeout_ends_with_3_and_says_what_is_open() {
-    let ran = run(&Server::answering([get("WAITING_MANUAL_APPROVAL", "0 of 1 said yes")]), &[&WAIT[..], &["--timeout", "300ms"]].concat());
+    let ran = run(
+        &Server::answering([get("WAITING_MANUAL_APPROVAL", "0 of 1 said yes")]),
+        &[&WAIT[..], &["--timeout", "300ms"]].concat(),
+    );
     assert_eq!(ran.code, 3);
     insta::assert_snapshot!(ran.stderr, @r"
     shop/web in eu: WAITING_MANUAL_APPROVAL: 0 of 1 said yes
@@ -61,10 +65,18 @@ fn the_timeout_ends_with_3_and_says_what_is_open() {
 
 #[test]
 fn a_lost_server_is_borne() {
-    let server = Server::answering([get("CONVERGING", "applying").times(1), gone(3), get("CONVERGED", "as desired")]);
+    let server = Server::answering([
+        get("CONVERGING", "applying").times(1),
+        gone(3),
+        get("CONVERGED", "as desired"),
+    ]);
     let ran = run(&server, &WAIT);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stderr.contains("still trying") && ran.stderr.contains("is back"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("still trying") && ran.stderr.contains("is back"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -89,12 +101,19 @@ const PUSH: [&str; 6] = ["services", "push", "web", "--app", "shop", "--wait"];
 
 /// The answer to a push: release `number`, of this version.
 fn pushed(number: u8, version: &str) -> Answer {
-    answer("POST /v1/applications/shop/services/web/push", 200, json!({"release": id(number), "version": version}))
+    answer(
+        "POST /v1/applications/shop/services/web/push",
+        200,
+        json!({"release": id(number), "version": version}),
+    )
 }
 
 /// Release `number` of this version, in these channels with how it stands there.
 fn release(number: u8, version: &str, channels: &[(&str, &str)], by: &str) -> Answer {
-    let shown: Vec<Value> = channels.iter().map(|(channel, status)| json!({"channel": channel, "status": status})).collect();
+    let shown: Vec<Value> = channels
+        .iter()
+        .map(|(channel, status)| json!({"channel": channel, "status": status}))
+        .collect();
     let body = json!({
         "release": id(number), "version": version, "application": "shop", "service": "web", "status": channels[0].1, "createdAt": "2026-01-01T00:00:00.000Z",
         "by": by, "channels": shown, "params": {},
@@ -102,13 +121,15 @@ fn release(number: u8, version: &str, channels: &[(&str, &str)], by: &str) -> An
     answer(&format!("GET /v1/releases/{}", id(number)), 200, body)
 }
 
-/// The service with these channels: name, status, the number of the release that it pursues, its version.
+/// The service with these channels: name, status, the number of the release that it pursues, its
+/// version.
 fn channels(channels: &[(&str, &str, u8, &str)]) -> Value {
     let mut whole = service("CONVERGED", "");
     let template = whole["channels"][0].take();
     let shown = channels.iter().map(|(channel, status, number, version)| {
         let mut shown = template.clone();
-        (shown["channel"], shown["status"], shown["message"]) = (json!(channel), json!(status), json!(format!("so is {version}")));
+        (shown["channel"], shown["status"], shown["message"]) =
+            (json!(channel), json!(status), json!(format!("so is {version}")));
         (shown["release"], shown["desiredVersion"]) = (json!(id(*number)), json!(version));
         shown
     });
@@ -130,8 +151,12 @@ fn a_push_waits_for_its_own_release() {
     ]);
     let ran = run(&server, &[&PUSH[..], &["-o", "json"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), json!({"release": id(1), "version": "web-1"}));
-    let asked = |part: &str| server.seen().iter().filter(|request| request.starts_with(part)).count();
+    assert_eq!(
+        serde_json::from_str::<Value>(&ran.stdout).unwrap(),
+        json!({"release": id(1), "version": "web-1"})
+    );
+    let asked =
+        |part: &str| server.seen().iter().filter(|request| request.starts_with(part)).count();
     assert_eq!((asked("GET /v1/releases/"), asked("GET /v1/applications")), (1, 3));
 }
 
@@ -156,11 +181,18 @@ fn a_push_to_one_channel_is_not_disturbed_by_a_newer_one_to_another() {
 #[test]
 fn a_rollback_waits_only_for_the_channels_that_it_goes_to() {
     let server = Server::answering([
-        answer("POST /v1/applications/shop/services/web/rollback", 200, json!({"release": id(3), "version": "web-1"})),
+        answer(
+            "POST /v1/applications/shop/services/web/rollback",
+            200,
+            json!({"release": id(3), "version": "web-1"}),
+        ),
         release(3, "web-1", &[("eu", "CONVERGING")], "ann"),
         look(channels(&[("eu", "CONVERGED", 3, "web-1"), ("prod", "FAILED", 1, "web-1")])),
     ]);
-    let ran = run(&server, &["services", "rollback", "web", "--app", "shop", "--wait", "--timeout", "10s"]);
+    let ran = run(
+        &server,
+        &["services", "rollback", "web", "--app", "shop", "--wait", "--timeout", "10s"],
+    );
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.stderr, "shop/web in eu: CONVERGED: so is web-1\n");
 }
@@ -170,7 +202,8 @@ fn a_channel_that_is_taken_away_meanwhile_is_told_once() {
     let server = Server::answering([
         pushed(1, "web-1"),
         release(1, "web-1", &[("eu", "CONVERGED"), ("us", "CONVERGING")], "ann"),
-        look(channels(&[("eu", "CONVERGING", 1, "web-1"), ("us", "CONVERGING", 1, "web-1")])).times(1),
+        look(channels(&[("eu", "CONVERGING", 1, "web-1"), ("us", "CONVERGING", 1, "web-1")]))
+            .times(1),
         look(channels(&[("eu", "CONVERGING", 1, "web-1")])).times(2),
         look(channels(&[("eu", "CONVERGED", 1, "web-1")])),
     ]);
@@ -198,7 +231,11 @@ fn what_autorollback_took_back_ends_with_2_also_where_it_stands_well() {
     error: shop/web in eu FAILED: web-2 was taken back to web-1, because it did not converge within its progress deadline
       help: see `pvnctl services explain web --app shop --channel eu`, and the output with `pvnctl jobs list --app shop --service web` and `pvnctl jobs logs ID`
     ");
-    let server = Server::answering([pushed(2, "web-2"), release(2, "web-2", &[("eu", "FAILED")], "ann"), taken_back()]);
+    let server = Server::answering([
+        pushed(2, "web-2"),
+        release(2, "web-2", &[("eu", "FAILED")], "ann"),
+        taken_back(),
+    ]);
     let ran = run(&server, &PUSH);
     assert_eq!((ran.code, ran.stderr), (2, waited.stderr));
 }
@@ -215,7 +252,11 @@ fn a_server_that_goes_away_right_after_it_made_the_release_is_borne() {
     ]);
     let ran = run(&server, &PUSH);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stderr.contains("still trying") && ran.stderr.contains("is back"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("still trying") && ran.stderr.contains("is back"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -224,15 +265,29 @@ fn a_server_that_takes_every_connection_and_is_silent_is_waited_for_no_longer_th
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     let before = std::time::Instant::now();
-    let ran = run_with(None, &[&WAIT[..], &["--timeout", "300ms", "--server", &server]].concat(), b"", None);
+    let ran = run_with(
+        None,
+        &[&WAIT[..], &["--timeout", "300ms", "--server", &server]].concat(),
+        b"",
+        None,
+    );
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(ran.stderr.contains(&format!("timeout after 300ms: {server} does not answer\n")), "{}", ran.stderr);
-    assert!(before.elapsed() < std::time::Duration::from_secs(30), "that is the limit of a request: {:?}", before.elapsed());
+    assert!(
+        ran.stderr.contains(&format!("timeout after 300ms: {server} does not answer\n")),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        before.elapsed() < std::time::Duration::from_secs(30),
+        "that is the limit of a request: {:?}",
+        before.elapsed()
+    );
 }
 
 #[test]
 fn a_terminal_sees_one_table_that_moves() {
-    let server = Server::answering([get("CONVERGING", "applying").times(2), get("CONVERGED", "as desired")]);
+    let server =
+        Server::answering([get("CONVERGING", "applying").times(2), get("CONVERGED", "as desired")]);
     let ran = run_with(Some(&server), &WAIT, b"", Some(100));
     assert_eq!(ran.code, 0);
     assert_eq!(ran.stderr.matches("\u{1b}[2A\u{1b}[J").count(), 3, "{:?}", ran.stderr);

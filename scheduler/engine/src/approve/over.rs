@@ -1,6 +1,6 @@
-//! How approvals go out of force: expired, withdrawn because the work, the commands or the gates are others, used up, or history.
-//! What is said, and how many people the config wants, holds for all that starts from then on; an apply that runs goes on. Called by
-//! the step.
+//! How approvals go out of force: expired, withdrawn because the work, the commands or the gates
+//! are others, used up, or history. What is said, and how many people the config wants, holds for
+//! all that starts from then on; an apply that runs goes on. Called by the step.
 
 use schema::id::ApprovalId;
 use schema::log_kind::LogKind;
@@ -13,8 +13,8 @@ use crate::desired::Desired;
 use crate::state::{APPROVALS_KEPT, Approval, Finding, State};
 
 impl State {
-    /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again before anybody is
-    /// asked again.
+    /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again
+    /// before anybody is asked again.
     pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Vec<Action>) {
         let mut expired = false;
         for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
@@ -22,7 +22,12 @@ impl State {
                 approval.status = ApprovalStatus::Expired;
                 approval.over = true;
                 expired = true;
-                out.push(about(LogKind::ApprovalExpired, None, format!("{} has expired", name_of(approval)), approval));
+                out.push(about(
+                    LogKind::ApprovalExpired,
+                    None,
+                    format!("{} has expired", name_of(approval)),
+                    approval,
+                ));
             }
         }
         if expired {
@@ -30,8 +35,8 @@ impl State {
         }
     }
 
-    /// Other work was found than the one that was asked about: approvals bound to that are withdrawn, and those of the
-    /// release that are still asked show the new work.
+    /// Other work was found than the one that was asked about: approvals bound to that are
+    /// withdrawn, and those of the release that are still asked show the new work.
     pub(crate) fn rebind(&mut self, out: &mut Vec<Action>) {
         let (binds_manual, who_looks) = (self.binds_manual(), self.who_looks());
         let Finding::Work(work) = &self.look.finding else { return };
@@ -41,11 +46,18 @@ impl State {
             }
             // The bytes of a plan without words differ each time.
             let has_words = work.explanation.is_some() || approval.explanation.is_some();
-            let was_said = approval.kind == ApprovalKind::Manual && binds_manual && has_words && !approval.votes.is_empty();
+            let was_said = approval.kind == ApprovalKind::Manual
+                && binds_manual
+                && has_words
+                && !approval.votes.is_empty();
             if approval.kind == ApprovalKind::Apply || was_said {
                 withdraw(approval);
                 if !approval.votes.is_empty() {
-                    let what = format!("{} is withdrawn: {who_looks} has found other work than what was said yes to", name_of(approval));
+                    let what = format!(
+                        "{} is withdrawn: {who_looks} has found other work than what was said yes \
+                         to",
+                        name_of(approval)
+                    );
                     out.push(about(LogKind::ApprovalWithdrawn, None, what, approval));
                 }
             } else if approval.status == ApprovalStatus::Pending {
@@ -55,8 +67,9 @@ impl State {
         }
     }
 
-    /// There is nothing to approve now: what is asked is withdrawn, and what was granted for an apply that never came. Votes on a shared
-    /// one stay until the channel has arrived, because in the other channels they count on under the same id.
+    /// There is nothing to approve now: what is asked is withdrawn, and what was granted for an
+    /// apply that never came. Votes on a shared one stay until the channel has arrived, because
+    /// in the other channels they count on under the same id.
     pub(crate) fn withdraw_for_nothing_to_do(&mut self, is_clean: bool) {
         for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
             if approval.kind == ApprovalKind::Shared && !is_clean {
@@ -68,10 +81,14 @@ impl State {
         }
     }
 
-    /// The commands changed: what was approved is not what would run, and what was shown to whoever is about to answer is not what is
-    /// asked about. A yes that an apply has used stays as it was.
+    /// The commands changed: what was approved is not what would run, and what was shown to whoever
+    /// is about to answer is not what is asked about. A yes that an apply has used stays as it
+    /// was.
     pub(crate) fn withdraw_for_commands(&mut self, out: &mut Vec<Action>) {
-        self.withdraw_kinds(&[ApprovalKind::Apply, ApprovalKind::Manual, ApprovalKind::Shared], out);
+        self.withdraw_kinds(
+            &[ApprovalKind::Apply, ApprovalKind::Manual, ApprovalKind::Shared],
+            out,
+        );
     }
 
     /// The commands of another channel changed, which shares approvals with this one.
@@ -83,14 +100,22 @@ impl State {
 
     fn withdraw_kinds(&mut self, kinds: &[ApprovalKind], out: &mut Vec<Action>) {
         let was_used = self.pursuit.arrived || self.pursuit.chain.is_some();
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && kinds.contains(&approval.kind)) {
+        for approval in self
+            .approvals
+            .iter_mut()
+            .filter(|approval| live(approval) && kinds.contains(&approval.kind))
+        {
             match approval.kind {
                 ApprovalKind::Manual | ApprovalKind::Shared if was_used => retire(approval),
                 ApprovalKind::Apply | ApprovalKind::Manual | ApprovalKind::Shared => {
                     withdraw(approval);
                     approval.other_commands = true;
                     if !approval.votes.is_empty() {
-                        let what = format!("{} is withdrawn: the config has other commands than what was said yes to", name_of(approval));
+                        let what = format!(
+                            "{} is withdrawn: the config has other commands than what was said \
+                             yes to",
+                            name_of(approval)
+                        );
                         out.push(about(LogKind::ApprovalWithdrawn, None, what, approval));
                     }
                 }
@@ -98,11 +123,14 @@ impl State {
         }
     }
 
-    /// The same release under other gates: what no gate asks for any more is history, and what is asked for needs as many
-    /// people as the config now says, for all that starts from now on. A decision that the release has passed stands, and one for a
-    /// single apply while that runs.
+    /// The same release under other gates: what no gate asks for any more is history, and what is
+    /// asked for needs as many people as the config now says, for all that starts from now on.
+    /// A decision that the release has passed stands, and one for a single apply while that
+    /// runs.
     pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
-        let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
+        let askers = (0..desired.gates.len())
+            .map(Asker::Gate)
+            .chain(desired.require_approval_before_apply.then_some(Asker::Apply));
         let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
         let settled = self.settled_approvals();
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
@@ -130,11 +158,16 @@ impl State {
         self.trim_approvals();
     }
 
-    /// The token of this person was revoked: a yes of theirs opens nothing that is still shut. A no stands, as it is on the safe side.
+    /// The token of this person was revoked: a yes of theirs opens nothing that is still shut. A no
+    /// stands, as it is on the safe side.
     pub(crate) fn disown(&mut self, who: &str, now: Timestamp, out: &mut Vec<Action>) {
         let settled = self.settled_approvals();
         let desired = self.desired.as_deref();
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && !settled.contains(&approval.id)) {
+        for approval in self
+            .approvals
+            .iter_mut()
+            .filter(|approval| live(approval) && !settled.contains(&approval.id))
+        {
             let before = approval.votes.len();
             approval.votes.retain(|vote| vote.who != who || vote.decision == Decision::Reject);
             if approval.votes.len() == before {
@@ -142,18 +175,28 @@ impl State {
             }
             count(approval, desired, now);
             let (yes, needed) = (approval.yes().count(), approval.needed);
-            let what =
-                format!("the yes of {who} to {} counts no more, as the token was revoked: {yes} of {needed} people", name_of(approval));
+            let what = format!(
+                "the yes of {who} to {} counts no more, as the token was revoked: {yes} of \
+                 {needed} people",
+                name_of(approval)
+            );
             out.push(about(LogKind::ApprovalWithdrawn, None, what, approval));
         }
     }
 
-    /// Those that nothing changes any more: decided, and the release has passed them, or the single apply that they are for runs.
+    /// Those that nothing changes any more: decided, and the release has passed them, or the single
+    /// apply that they are for runs.
     fn settled_approvals(&self) -> Vec<ApprovalId> {
-        let running = self.main.as_deref().filter(|job| job.started_at.is_some()).map_or(&[][..], |job| &job.uses);
+        let running = self
+            .main
+            .as_deref()
+            .filter(|job| job.started_at.is_some())
+            .map_or(&[][..], |job| &job.uses);
         let is_settled = |approval: &&Approval| match approval.status {
             ApprovalStatus::Pending => false,
-            ApprovalStatus::Approved if approval.kind == ApprovalKind::Apply => running.contains(&approval.id),
+            ApprovalStatus::Approved if approval.kind == ApprovalKind::Apply => {
+                running.contains(&approval.id)
+            }
             ApprovalStatus::Approved => self.has_arrived(),
             ApprovalStatus::Rejected | ApprovalStatus::Expired => true,
         };
@@ -166,10 +209,15 @@ impl State {
         self.trim_approvals();
     }
 
-    /// An apply is over that was let through by these: what was said for a single apply is history, but for a no.
+    /// An apply is over that was let through by these: what was said for a single apply is history,
+    /// but for a no.
     pub(crate) fn use_up(&mut self, used: &[ApprovalId]) {
-        let is_used = |approval: &Approval| approval.status == ApprovalStatus::Approved || used.contains(&approval.id);
-        for approval in self.approvals.iter_mut().filter(|approval| approval.kind == ApprovalKind::Apply) {
+        let is_used = |approval: &Approval| {
+            approval.status == ApprovalStatus::Approved || used.contains(&approval.id)
+        };
+        for approval in
+            self.approvals.iter_mut().filter(|approval| approval.kind == ApprovalKind::Apply)
+        {
             if is_used(approval) && live(approval) {
                 retire(approval);
             }
@@ -184,12 +232,16 @@ impl State {
         }
     }
 
-    /// Bounds the history: first what is over goes, then the oldest rejections; what is asked or granted stays. Only
-    /// what counts, and the newest, keeps its text.
+    /// Bounds the history: first what is over goes, then the oldest rejections; what is asked or
+    /// granted stays. Only what counts, and the newest, keeps its text.
     pub(super) fn trim_approvals(&mut self) {
         while self.approvals.len() > APPROVALS_KEPT {
             let over = self.approvals.iter().position(|approval| approval.over);
-            let Some(at) = over.or_else(|| self.approvals.iter().position(|approval| approval.status == ApprovalStatus::Rejected)) else {
+            let Some(at) = over.or_else(|| {
+                self.approvals
+                    .iter()
+                    .position(|approval| approval.status == ApprovalStatus::Rejected)
+            }) else {
                 break;
             };
             self.approvals.remove(at);

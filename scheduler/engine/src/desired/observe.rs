@@ -1,4 +1,5 @@
-//! How the state of the world comes to be known: asked for by fetch, told by a watch, or not at all.
+//! How the state of the world comes to be known: asked for by fetch, told by a watch, or not at
+//! all.
 
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use crate::limits::SHORTEST_FRESHNESS;
 
 /// How it becomes known how the world is.
 ///
-/// Stored under the key `fetch`, as versions before [`Observe::Watch`] wrote it: a [`PollPolicy`], or `null` for [`Observe::Never`].
-/// A watch is `{"watch": …}` there, which such a version refuses for that one instance instead of applying blindly.
+/// Stored under the key `fetch`, as versions before [`Observe::Watch`] wrote it: a [`PollPolicy`],
+/// or `null` for [`Observe::Never`]. A watch is `{"watch": …}` there, which such a version refuses
+/// for that one instance instead of applying blindly.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Observe {
     /// A fetch is run again and again.
@@ -36,21 +38,28 @@ pub struct PollPolicy {
     #[serde(rename = "timeout_ms", with = "crate::millis")]
     pub timeout: Duration,
     /// How long its place lets it end once it was asked to; `None` = no longer than usual.
-    #[serde(rename = "stop_grace_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    #[serde(
+        rename = "stop_grace_ms",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::millis::maybe"
+    )]
     pub stop_grace: Option<Duration>,
 }
 
 /// What is expected of a watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchPolicy {
-    /// For how long what it told counts: a watch that was silent for so long is told as an error, and nothing is applied on its word.
-    /// A watch tells the same again in time. Less than a second counts as one.
+    /// For how long what it told counts: a watch that was silent for so long is told as an error,
+    /// and nothing is applied on its word. A watch tells the same again in time. Less than a
+    /// second counts as one.
     #[serde(rename = "fresh_for_ms", with = "crate::millis")]
     pub fresh_for: Duration,
 }
 
 impl WatchPolicy {
-    /// For how long what such a watch tells counts: never so short that it could not be heard of in between.
+    /// For how long what such a watch tells counts: never so short that it could not be heard of in
+    /// between.
     pub(crate) fn counts_for(&self) -> Duration {
         self.fresh_for.max(SHORTEST_FRESHNESS)
     }
@@ -102,7 +111,9 @@ impl Serialize for Observe {
 
 impl<'de> Deserialize<'de> for Observe {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Some(row) = Option::<ObserveRow>::deserialize(deserializer)? else { return Ok(Self::Never) };
+        let Some(row) = Option::<ObserveRow>::deserialize(deserializer)? else {
+            return Ok(Self::Never);
+        };
         if let Some(watch) = row.watch {
             return Ok(Self::Watch(watch));
         }
@@ -141,15 +152,26 @@ mod tests {
 
     fn check(row: &str, expected: &Observe) {
         assert_eq!(&serde_json::from_str::<Observe>(row).unwrap(), expected, "{row}");
-        assert_eq!(serde_json::to_string(expected).unwrap(), row, "and it is written as it was read");
+        assert_eq!(
+            serde_json::to_string(expected).unwrap(),
+            row,
+            "and it is written as it was read"
+        );
     }
 
     #[test]
     fn what_versions_of_before_wrote_is_read_and_written_as_it_was() {
-        let retry = RetryPolicy { base: Duration::from_secs(1), max: Duration::from_secs(2), max_attempts: Some(3) };
+        let retry = RetryPolicy {
+            base: Duration::from_secs(1),
+            max: Duration::from_secs(2),
+            max_attempts: Some(3),
+        };
         let poll = PollPolicy {
             mode: FetchAnswer::ExitCode,
-            cadence: Cadence::Interval { poll: Duration::from_secs(30), steady: Duration::from_secs(300) },
+            cadence: Cadence::Interval {
+                poll: Duration::from_secs(30),
+                steady: Duration::from_secs(300),
+            },
             retry: None,
             timeout: Duration::from_secs(600),
             stop_grace: None,
@@ -171,7 +193,10 @@ mod tests {
             }),
         );
         check("null", &Observe::Never);
-        check(r#"{"watch":{"fresh_for_ms":90000}}"#, &Observe::Watch(WatchPolicy { fresh_for: Duration::from_secs(90) }));
+        check(
+            r#"{"watch":{"fresh_for_ms":90000}}"#,
+            &Observe::Watch(WatchPolicy { fresh_for: Duration::from_secs(90) }),
+        );
     }
 
     #[test]
@@ -183,6 +208,7 @@ mod tests {
 
     #[test]
     fn a_version_of_before_does_not_read_a_watch_as_a_poll() {
-        serde_json::from_str::<Option<PollPolicy>>(r#"{"watch":{"fresh_for_ms":90000}}"#).unwrap_err();
+        serde_json::from_str::<Option<PollPolicy>>(r#"{"watch":{"fresh_for_ms":90000}}"#)
+            .unwrap_err();
     }
 }

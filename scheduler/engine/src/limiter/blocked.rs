@@ -12,10 +12,12 @@ pub struct Holder {
     pub job: JobId,
     /// Since when.
     pub since: Timestamp,
-    /// Whether the job was given up and may still run. Such an apply keeps its place where the config counts applies
-    /// (`maxConcurrency`), because people use that as a lock; the daemon's own places it does not take.
+    /// Whether the job was given up and may still run. Such an apply keeps its place where the
+    /// config counts applies (`maxConcurrency`), because people use that as a lock; the
+    /// daemon's own places it does not take.
     pub is_given_up: bool,
-    /// Whether its channel has left the config, so that nobody can ask for a retry there before it is back.
+    /// Whether its channel has left the config, so that nobody can ask for a retry there before it
+    /// is back.
     pub is_deleted: bool,
 }
 
@@ -52,8 +54,8 @@ pub enum Blocked {
     Daemon {
         /// The limit.
         limit: u32,
-        /// The runtimes that hold most, at most [`HOLDERS_SHOWN`], with the number of their places and who has had one
-        /// longest.
+        /// The runtimes that hold most, at most [`HOLDERS_SHOWN`], with the number of their places
+        /// and who has had one longest.
         holders: Vec<(RuntimeName, usize, Holder)>,
     },
     /// There is room, and what piled up while the daemon was down is let through at a bounded pace.

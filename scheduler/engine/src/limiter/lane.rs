@@ -17,7 +17,8 @@ pub(super) struct Lane {
     pub(super) given_up: BTreeSet<Waiter>,
     /// Places by service; none that holds nothing.
     pub(super) held_by: BTreeMap<ServiceId, u32>,
-    /// The limits that instances know for this runtime; the least counts while a change of config is on its way.
+    /// The limits that instances know for this runtime; the least counts while a change of config
+    /// is on its way.
     pub(super) caps: BTreeMap<u32, usize>,
     pub(super) shown: [Option<Head>; 2],
 }

@@ -5,8 +5,8 @@
 pub struct Limit {
     /// In the whole daemon, at least 1.
     pub total: u32,
-    /// In one runtime, at least 1; `None` = a fair share, see [`SHARE`](super::SHARE). For apply the runtime's `maxConcurrency` counts
-    /// as well.
+    /// In one runtime, at least 1; `None` = a fair share, see [`SHARE`](super::SHARE). For apply
+    /// the runtime's `maxConcurrency` counts as well.
     pub per_runtime: Option<u32>,
 }
 

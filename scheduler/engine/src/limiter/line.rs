@@ -1,5 +1,5 @@
-//! Instances of one runtime that wait for a place in one lane: by service first, so that a service with a thousand channels
-//! does not stand before one with a single channel.
+//! Instances of one runtime that wait for a place in one lane: by service first, so that a service
+//! with a thousand channels does not stand before one with a single channel.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,6 +70,11 @@ impl Line {
     pub(super) fn drain(&mut self) -> Vec<(ServiceId, Waiter)> {
         self.order.clear();
         let services = std::mem::take(&mut self.services);
-        services.into_iter().flat_map(|(service, seat)| seat.waiters.into_iter().map(move |waiter| (service, waiter))).collect()
+        services
+            .into_iter()
+            .flat_map(|(service, seat)| {
+                seat.waiters.into_iter().map(move |waiter| (service, waiter))
+            })
+            .collect()
     }
 }

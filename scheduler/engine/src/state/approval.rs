@@ -22,7 +22,8 @@ pub struct Approval {
     /// What the config tells the people who are asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The release that it is asked for, with its version; `None` where it was asked for before this was kept.
+    /// The release that it is asked for, with its version; `None` where it was asked for before
+    /// this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_for: Option<(ReleaseId, String)>,
     /// How it stands.
@@ -52,8 +53,8 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// What a yes has to name: the fingerprint, unless it is that of no bytes, where a fetch said nothing that anybody could look at
-    /// and name.
+    /// What a yes has to name: the fingerprint, unless it is that of no bytes, where a fetch said
+    /// nothing that anybody could look at and name.
     pub fn plan_digest(&self) -> Option<BlobId> {
         self.fingerprint.filter(|digest| !digest.is_of_nothing())
     }

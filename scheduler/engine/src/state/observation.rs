@@ -1,4 +1,5 @@
-//! What is known of the world: what was seen last and what it means, and when it is looked at again.
+//! What is known of the world: what was seen last and what it means, and when it is looked at
+//! again.
 
 use schema::id::{BlobId, JobId};
 use schema::output::RuntimeObject;
@@ -39,15 +40,16 @@ pub(crate) struct ObservedState {
     /// Why to doubt it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) doubt: Option<String>,
-    /// Whether the finding is younger than the last apply (and than a resume, a retry, a change of the commands). Only
-    /// fresh work is applied.
+    /// Whether the finding is younger than the last apply (and than a resume, a retry, a change of
+    /// the commands). Only fresh work is applied.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) fresh: bool,
-    /// A fetch that was under way when somebody wanted to know how it is now: its answer is of before.
+    /// A fetch that was under way when somebody wanted to know how it is now: its answer is of
+    /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) of_before: Option<JobId>,
-    /// That fetch began since somebody had wanted to know before: it is young enough to apply what it finds, or who asks more often than
-    /// a fetch lasts would keep every apply away.
+    /// That fetch began since somebody had wanted to know before: it is young enough to apply what
+    /// it finds, or who asks more often than a fetch lasts would keep every apply away.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) of_before_is_fresh: bool,
     /// Whether somebody wanted to know how it is now, and no fetch since then has ended.
@@ -145,7 +147,8 @@ pub(crate) struct Work {
     pub(crate) plan: Option<BlobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) explanation: Option<String>,
-    /// An apply found the plan stale: the next fetch with the same fingerprint brings the plan that runs.
+    /// An apply found the plan stale: the next fetch with the same fingerprint brings the plan
+    /// that runs.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) stale_plan: bool,
     /// Whether what tells it is not kept whole: then no later fetch has the same fingerprint.

@@ -17,8 +17,9 @@ pub(crate) struct Rollout {
     /// Whether it was converged once; what comes later is drift.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) arrived: bool,
-    /// Whether the commands are others than those that were approved, or with which it arrived: then people are asked again before
-    /// they run. Until a fetch with them finds it as desired.
+    /// Whether the commands are others than those that were approved, or with which it arrived:
+    /// then people are asked again before they run. Until a fetch with them finds it as
+    /// desired.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) other_commands: bool,
     /// The applies since the last clean fetch or retry by hand, if any.
@@ -30,7 +31,8 @@ pub(crate) struct Rollout {
     /// When the window opens or shuts, if that is what matters now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window_at: Option<Timestamp>,
-    /// When it is STUCK. Runs only while no gate and no person holds the release up, and there is a daemon that could go on.
+    /// When it is STUCK. Runs only while no gate and no person holds the release up, and there is
+    /// a daemon that could go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stuck_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -61,13 +63,15 @@ pub(crate) struct ApplyAttempts {
     /// Starts in a row that the surroundings prevented.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) misfires: u32,
-    /// Whether a command of it began, with the commands of now: from then on a plan that differs is what is left to do.
+    /// Whether a command of it began, with the commands of now: from then on a plan that differs
+    /// is what is left to do.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) begun: bool,
     /// Whether the commands have changed since the newest apply ended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) other_commands: bool,
-    /// Whether somebody asked to try again what fails while an apply with commands of before was under way.
+    /// Whether somebody asked to try again what fails while an apply with commands of before was
+    /// under way.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) tries_again: bool,
 }
@@ -90,8 +94,8 @@ impl ApplyAttempts {
         }
     }
 
-    /// The commands are others from now on. That those before failed says nothing about these: nothing but a look, where there is one,
-    /// is to come before they are tried.
+    /// The commands are others from now on. That those before failed says nothing about these:
+    /// nothing but a look, where there is one, is to come before they are tried.
     pub(crate) fn commands_changed(&mut self, now: Timestamp) {
         self.begun = false;
         self.other_commands = self.end.is_some();
@@ -100,16 +104,23 @@ impl ApplyAttempts {
         }
     }
 
-    /// Whether the newest apply is over and did not do it, as far as is known, and nobody had a hand in that.
+    /// Whether the newest apply is over and did not do it, as far as is known, and nobody had a
+    /// hand in that.
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.end, Some(ApplyEnd::Failed(_) | ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_)))
+        matches!(
+            self.end,
+            Some(ApplyEnd::Failed(_) | ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_))
+        )
     }
 
-    /// From the second apply in a row on after which there was still work, how many there were: nobody is to take each for the first.
+    /// From the second apply in a row on after which there was still work, how many there were:
+    /// nobody is to take each for the first.
     pub(crate) fn in_a_row_in_words(&self) -> String {
         match self.fruitless {
             0 | 1 => String::new(),
-            times => format!("; it is the last of {times} in a row, with work left after each before it"),
+            times => {
+                format!("; it is the last of {times} in a row, with work left after each before it")
+            }
         }
     }
 
@@ -123,7 +134,8 @@ impl ApplyAttempts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ApplyEnd {
     Succeeded,
-    /// It succeeded, and what it left behind was stopped: what, as the end of the sentence "the job …".
+    /// It succeeded, and what it left behind was stopped: what, as the end of the sentence "the job
+    /// …".
     SucceededLeaving(String),
     /// A retryable exit code, with another attempt to come.
     Retryable(i32),

@@ -53,8 +53,8 @@ impl State {
         self.unsettled
     }
 
-    /// Jobs that were given up and of which nobody has said that they are gone: what their runner still tells of them
-    /// counts.
+    /// Jobs that were given up and of which nobody has said that they are gone: what their runner
+    /// still tells of them counts.
     pub fn given_up(&self) -> impl Iterator<Item = JobId> {
         self.unsettled.into_iter().chain(self.lingering.iter().copied())
     }
@@ -65,7 +65,8 @@ impl State {
         Some((job, self.unsettled_in()?))
     }
 
-    /// The runtime in which the apply that was given up ran, as far as is known: if not, that of now.
+    /// The runtime in which the apply that was given up ran, as far as is known: if not, that of
+    /// now.
     pub fn unsettled_in(&self) -> Option<&RuntimeName> {
         self.unsettled?;
         self.unsettled_in.as_ref().or(self.desired.as_deref().map(|desired| &desired.runtime))
@@ -81,21 +82,29 @@ impl State {
         &self.approvals
     }
 
-    /// The approvals that people can decide on now, the one asked first leading. Mostly one: gates ask in order. A second
-    /// one is there when an earlier gate has to ask again, or when people voted on a shared one early.
+    /// The approvals that people can decide on now, the one asked first leading. Mostly one: gates
+    /// ask in order. A second one is there when an earlier gate has to ask again, or when
+    /// people voted on a shared one early.
     pub fn pending_approvals(&self) -> impl Iterator<Item = &Approval> {
-        self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
+        self.approvals
+            .iter()
+            .filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
     }
 
     /// Those that are given and that may let something through: whoever gave one can take it back.
     pub fn given_approvals(&self) -> impl Iterator<Item = &Approval> {
-        let given = self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Approved);
+        let given = self
+            .approvals
+            .iter()
+            .filter(|approval| !approval.over && approval.status == ApprovalStatus::Approved);
         given.filter(|approval| !self.is_past(approval.kind))
     }
 
     /// Whether a yes of this person is of those that may let something through.
     pub fn counts_on(&self, who: &str) -> bool {
-        self.pending_approvals().chain(self.given_approvals()).any(|approval| approval.yes().any(|vote| vote.who == who))
+        self.pending_approvals()
+            .chain(self.given_approvals())
+            .any(|approval| approval.yes().any(|vote| vote.who == who))
     }
 
     /// The newest release that was seen converged.
@@ -103,37 +112,48 @@ impl State {
         self.converged.as_ref()
     }
 
-    /// The version at which it is CONVERGED now, if it is: what `Event::Upstream` tells the other channels.
+    /// The version at which it is CONVERGED now, if it is: what `Event::Upstream` tells the other
+    /// channels.
     pub fn converged_version(&self) -> Option<&str> {
-        if self.standing.status == Status::Converged { self.desired().map(|desired| desired.version.as_str()) } else { None }
+        if self.standing.status == Status::Converged {
+            self.desired().map(|desired| desired.version.as_str())
+        } else {
+            None
+        }
     }
 
-    /// The version that it had, for whoever brings it back: what it last converged at, or was taken back to since, if anything of that
-    /// began; and what it pursues where nothing has ever converged.
+    /// The version that it had, for whoever brings it back: what it last converged at, or was taken
+    /// back to since, if anything of that began; and what it pursues where nothing has ever
+    /// converged.
     pub fn had(&self) -> Option<&str> {
         let desired = self.desired()?;
         let is_back = desired.is_rollback && self.has_begun();
-        let converged = self.converged().filter(|_| !is_back).map(|converged| converged.version.as_str());
+        let converged =
+            self.converged().filter(|_| !is_back).map(|converged| converged.version.as_str());
         Some(converged.unwrap_or(&desired.version))
     }
 
-    /// Whether anything of the release was ever there: it arrived, or a command of an apply of it ran, or may have.
+    /// Whether anything of the release was ever there: it arrived, or a command of an apply of it
+    /// ran, or may have.
     fn has_begun(&self) -> bool {
         let runs = self.main.as_deref().is_some_and(|job| {
-            let is_of_release = self.desired().is_some_and(|desired| desired.release == job.release);
+            let is_of_release =
+                self.desired().is_some_and(|desired| desired.release == job.release);
             job.kind == JobKind::Apply && job.started_at.is_some() && is_of_release
         });
-        let ran = self
-            .pursuit
-            .chain
-            .as_ref()
-            .is_some_and(|chain| chain.begun || chain.attempt > 1 || !matches!(chain.end, None | Some(ApplyEnd::Misfired(_))));
+        let ran = self.pursuit.chain.as_ref().is_some_and(|chain| {
+            chain.begun
+                || chain.attempt > 1
+                || !matches!(chain.end, None | Some(ApplyEnd::Misfired(_)))
+        });
         runs || ran || self.pursuit.arrived
     }
 
     /// What was taken back here by itself, while what it went back to is desired.
     pub fn rolled_back(&self) -> Option<&RolledBack> {
-        self.rolled_back.as_deref().filter(|back| self.desired().is_some_and(|desired| back.is_back(desired)))
+        self.rolled_back
+            .as_deref()
+            .filter(|back| self.desired().is_some_and(|desired| back.is_back(desired)))
     }
 
     /// Whether a person paused it.
@@ -146,7 +166,8 @@ impl State {
         self.paused_by.as_deref()
     }
 
-    /// Whether somebody rejected what it pursues before anything of it began, and nobody has asked anew.
+    /// Whether somebody rejected what it pursues before anything of it began, and nobody has asked
+    /// anew.
     pub fn is_refused(&self) -> bool {
         !self.has_begun() && self.approvals.iter().any(Approval::is_no)
     }
@@ -166,11 +187,12 @@ impl State {
         self.look.answered_at
     }
 
-    /// Whether it stands as was seen before its commands changed, or before somebody asked to look again: it is looked at
-    /// again.
+    /// Whether it stands as was seen before its commands changed, or before somebody asked to look
+    /// again: it is looked at again.
     pub fn is_outdated(&self) -> bool {
         let looks = self.desired().is_some_and(|desired| desired.observe.looks());
-        let is_of_before = self.look.other_commands || !matches!(self.look.finding, Finding::Nothing | Finding::Work(_));
+        let is_of_before = self.look.other_commands
+            || !matches!(self.look.finding, Finding::Nothing | Finding::Work(_));
         looks && (!self.look.fresh && is_of_before || self.look.asked && self.looks())
     }
 

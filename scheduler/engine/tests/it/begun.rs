@@ -1,5 +1,5 @@
-//! What counts as begun and as applied: a start that came to nothing is no apply, other commands are another question, another place
-//! has nothing applied in it.
+//! What counts as begun and as applied: a start that came to nothing is no apply, other commands
+//! are another question, another place has nothing applied in it.
 
 use engine::desired::{Desired, Gate};
 use engine::event::{Event, Outcome};
@@ -9,7 +9,9 @@ use schema::cause::CauseCode;
 use schema::id::BlobId;
 use schema::output::{ObjectStatus, ObjectVersion, RuntimeObject};
 
-use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, limits, manual, newer, plan, stable, structured};
+use crate::scenario::{
+    Apply, Fetch, Scenario, apply_only, exit_code, limits, manual, newer, plan, stable, structured,
+};
 
 fn asks_once() -> Desired {
     Desired { gates: vec![manual(false, 1)], ..exit_code() }
@@ -72,7 +74,8 @@ fn p8_a_yes_to_other_commands_is_for_the_plan_that_was_shown_with_them() {
 
 #[test]
 fn p8_a_yes_is_for_the_explanation_that_was_left_whether_or_not_it_can_be_shown() {
-    let unreadable = |text: &str| engine::event::FetchResult { explanation_text: None, ..plan("plan", text) };
+    let unreadable =
+        |text: &str| engine::event::FetchResult { explanation_text: None, ..plan("plan", text) };
     let mut it = Scenario::new(asks_once());
     it.run_with(Fetch, 2, unreadable("1 to add"));
     it.approve("ann");
@@ -84,7 +87,10 @@ fn p8_a_yes_is_for_the_explanation_that_was_left_whether_or_not_it_can_be_shown(
 
 #[test]
 fn p8_a_yes_to_words_is_not_for_work_without_any() {
-    let silent = |text: &str| engine::event::FetchResult { output: Some(BlobId::of(text.as_bytes())), ..Default::default() };
+    let silent = |text: &str| engine::event::FetchResult {
+        output: Some(BlobId::of(text.as_bytes())),
+        ..Default::default()
+    };
     for first in [1, 2] {
         let mut it = Scenario::new(Desired { gates: vec![manual(false, first)], ..exit_code() });
         it.run_with(Fetch, 2, plan("a", "1 to add"));
@@ -193,10 +199,28 @@ fn what_an_apply_left_behind_is_told_where_no_fetch_looks_again() {
     let mut it = Scenario::new(apply_only());
     let apply = it.start(Apply);
     it.begins(apply.job);
-    let Outcome::Exited { code, started_at, ended_at, seen, info, .. } = it.exited(0, Default::default()) else { unreachable!() };
-    it.ends(apply.job, Outcome::Exited { code, started_at, ended_at, said: "left 1 process behind".to_owned(), seen, info });
+    let Outcome::Exited { code, started_at, ended_at, seen, info, .. } =
+        it.exited(0, Default::default())
+    else {
+        unreachable!()
+    };
+    it.ends(
+        apply.job,
+        Outcome::Exited {
+            code,
+            started_at,
+            ended_at,
+            said: "left 1 process behind".to_owned(),
+            seen,
+            info,
+        },
+    );
     it.is("CONVERGED");
-    assert!(it.state().standing().message.contains("left 1 process behind"), "{}", it.state().standing().message);
+    assert!(
+        it.state().standing().message.contains("left 1 process behind"),
+        "{}",
+        it.state().standing().message
+    );
     it.send(Event::Desired(Box::new(newer(&apply_only(), 2))));
     it.run(Apply, 0);
     assert!(!it.state().standing().message.contains("left 1"), "{}", it.state().standing().message);
@@ -208,8 +232,22 @@ fn what_an_apply_left_behind_is_told_where_fetch_finds_nothing_more_to_do() {
     it.run(Fetch, 2);
     let apply = it.start(Apply);
     it.begins(apply.job);
-    let Outcome::Exited { code, started_at, ended_at, seen, info, .. } = it.exited(0, Default::default()) else { unreachable!() };
-    it.ends(apply.job, Outcome::Exited { code, started_at, ended_at, said: "left 1 process behind".to_owned(), seen, info });
+    let Outcome::Exited { code, started_at, ended_at, seen, info, .. } =
+        it.exited(0, Default::default())
+    else {
+        unreachable!()
+    };
+    it.ends(
+        apply.job,
+        Outcome::Exited {
+            code,
+            started_at,
+            ended_at,
+            said: "left 1 process behind".to_owned(),
+            seen,
+            info,
+        },
+    );
     it.run(Fetch, 0);
     it.is("CONVERGED");
     let lanes = ConcurrencyLimiter::new(limits(1, None), it.now);
@@ -224,7 +262,13 @@ fn a_rollback_of_what_was_never_left_applies_nothing_where_no_fetch_can_tell() {
         let gates = vec![stable(&["staging"])];
         Box::new(Desired { gates, version: version.to_owned(), ..newer(&apply_only(), number) })
     };
-    let back = |number: u8| Event::Desired(Box::new(Desired { is_rollback: true, stable_before: true, ..*waits(number, "svc-1") }));
+    let back = |number: u8| {
+        Event::Desired(Box::new(Desired {
+            is_rollback: true,
+            stable_before: true,
+            ..*waits(number, "svc-1")
+        }))
+    };
     let mut it = Scenario::new(Desired { version: "svc-1".to_owned(), ..apply_only() });
     it.run(Apply, 0);
     // The new version never comes here, and goes back twice.
@@ -238,7 +282,10 @@ fn a_rollback_of_what_was_never_left_applies_nothing_where_no_fetch_can_tell() {
 
     // Whatever became of an apply since, that is something to go back from.
     let mut moved = it.clone();
-    moved.send(Event::Desired(Box::new(Desired { runtime: "other".parse().unwrap(), ..*waits(6, "svc-2") })));
+    moved.send(Event::Desired(Box::new(Desired {
+        runtime: "other".parse().unwrap(),
+        ..*waits(6, "svc-2")
+    })));
     moved.send(back(7));
     moved.run(Apply, 0);
     it.upstream("staging", Some("svc-2"));

@@ -66,8 +66,8 @@ fn rule_13_what_ended_while_the_daemon_was_down_is_heard_before_its_deadline_cou
     it.is("CONVERGED");
 }
 
-/// How an instance with this runtime stands when its apply, which was asked to stop past its timeout or by a person, is told to have
-/// ended with this code so many seconds before.
+/// How an instance with this runtime stands when its apply, which was asked to stop past its
+/// timeout or by a person, is told to have ended with this code so many seconds before.
 fn after_a_late_stop(desired: &Desired, by_person: bool, code: i32, seconds_before: i64) -> String {
     let mut it = Scenario::new(desired.clone());
     if desired.observe.looks() {
@@ -81,7 +81,11 @@ fn after_a_late_stop(desired: &Desired, by_person: bool, code: i32, seconds_befo
         it.until(661);
     }
     assert_eq!(it.stops().len(), 1);
-    let Outcome::Exited { started_at, ended_at, said, seen, info, .. } = it.exited(code, Default::default()) else { unreachable!() };
+    let Outcome::Exited { started_at, ended_at, said, seen, info, .. } =
+        it.exited(code, Default::default())
+    else {
+        unreachable!()
+    };
     let ended_at = ended_at.plus_ms(seconds_before * -1_000);
     it.until(if by_person { 102 } else { 663 });
     it.ends(apply.job, Outcome::Exited { code, started_at, ended_at, said, seen, info });
@@ -96,12 +100,20 @@ fn rule_13_what_had_ended_before_it_was_asked_to_stop_is_what_it_is_however_late
         assert_eq!(after_a_late_stop(&alone, by_person, 0, 60), "CONVERGED");
     }
     assert_eq!(after_a_late_stop(&looks, false, 0, 60), "CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
-    assert_eq!(after_a_late_stop(&looks, false, 75, 60), "CONVERGING RUNTIME_OBJECT_APPLY_NEEDED", "it is tried again");
+    assert_eq!(
+        after_a_late_stop(&looks, false, 75, 60),
+        "CONVERGING RUNTIME_OBJECT_APPLY_NEEDED",
+        "it is tried again"
+    );
     // Whose clock is how far behind nobody knows.
     assert_eq!(after_a_late_stop(&looks, false, 75, 9), "FAILED APPLY_FAILED");
     // Who cancels wants no other apply.
     assert_eq!(after_a_late_stop(&alone, true, 0, 9), "FAILED CANCELLED");
-    assert_eq!(after_a_late_stop(&looks, true, 0, 60), "FAILED CANCELLED", "until fetch finds nothing to do");
+    assert_eq!(
+        after_a_late_stop(&looks, true, 0, 60),
+        "FAILED CANCELLED",
+        "until fetch finds nothing to do"
+    );
     assert_eq!(after_a_late_stop(&looks, true, 75, 60), "FAILED CANCELLED");
 }
 
@@ -131,13 +143,18 @@ fn rule_17_a_clock_set_back_over_a_restart_does_not_stop_polling() {
 #[test]
 fn a_schedule_that_has_run_out_and_commands_that_fail_leave_a_way_out() {
     let mut desired = with_timeout(60);
-    poll_of(&mut desired).cadence = Cadence::Cron(Schedule::parse("0 0 9 1 1 * 2020", None).unwrap());
+    poll_of(&mut desired).cadence =
+        Cadence::Cron(Schedule::parse("0 0 9 1 1 * 2020", None).unwrap());
     desired.grace = Duration::from_secs(1);
     for fails in [true, false] {
         let mut it = Scenario::new(desired.clone());
         it.run(Fetch, 2);
         let apply = it.start(Apply);
-        let outcome = if fails { it.exited(1, Default::default()) } else { Outcome::Unknown { why: "lost".to_owned(), gone: true } };
+        let outcome = if fails {
+            it.exited(1, Default::default())
+        } else {
+            Outcome::Unknown { why: "lost".to_owned(), gone: true }
+        };
         it.ends(apply.job, outcome);
         it.run(Fetch, 1);
         // Every invariant is checked after each step; here the last timer is over.
@@ -154,8 +171,13 @@ fn a_state_of_another_format_is_not_read() {
     let stored = serde_json::to_string(it.state()).unwrap();
     assert!(stored.starts_with("{\"format\":1,"), "{stored}");
     let without = stored.replacen("\"format\":1,", "", 1);
-    assert_eq!(serde_json::from_str::<State>(&without).unwrap(), *it.state(), "those of before had none");
-    let error = serde_json::from_str::<State>(&stored.replacen("\"format\":1", "\"format\":2", 1)).unwrap_err();
+    assert_eq!(
+        serde_json::from_str::<State>(&without).unwrap(),
+        *it.state(),
+        "those of before had none"
+    );
+    let error = serde_json::from_str::<State>(&stored.replacen("\"format\":1", "\"format\":2", 1))
+        .unwrap_err();
     assert!(error.to_string().contains("another version of pvn (format 2"), "{error}");
 }
 

@@ -1,4 +1,5 @@
-//! What is foretold comes: a message, a cause or a next action names an apply only where nothing else has to come first.
+//! What is foretold comes: a message, a cause or a next action names an apply only where nothing
+//! else has to come first.
 
 use std::time::Duration;
 
@@ -28,7 +29,12 @@ fn says(it: &Scenario, what: &str) {
 }
 
 fn explained(it: &Scenario) -> Explanation {
-    explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default())
+    explain(
+        it.state(),
+        &ConcurrencyLimiter::new(limits(1, None), it.now),
+        it.now,
+        Surroundings::default(),
+    )
 }
 
 fn next_applies(it: &Scenario) -> Vec<f64> {
@@ -42,13 +48,15 @@ fn causes(it: &Scenario) -> Vec<CauseCode> {
 
 #[test]
 fn rule_10_an_observer_says_what_would_have_to_come_first() {
-    let mut it = Scenario::new(windowed(Desired { gates: vec![manual(false, 1)], ..before_apply() }));
+    let mut it =
+        Scenario::new(windowed(Desired { gates: vec![manual(false, 1)], ..before_apply() }));
     it.send(Event::Observe(true));
     it.run(Fetch, 2);
     says(
         &it,
-        "it would apply svc-1 once approval `qa` is asked for and given and the approval of this apply is asked for and given and \
-         the apply window opens at 2026-07-01T11:00:00.000Z, but only looks",
+        "it would apply svc-1 once approval `qa` is asked for and given and the approval of this \
+         apply is asked for and given and the apply window opens at 2026-07-01T11:00:00.000Z, but \
+         only looks",
     );
     assert_eq!(it.asked_so_far(), 0);
     assert!(next_applies(&it).is_empty());
@@ -56,12 +64,19 @@ fn rule_10_an_observer_says_what_would_have_to_come_first() {
 
 #[test]
 fn rule_18_no_apply_is_foretold_past_the_end_of_what_was_approved() {
-    let mut it = Scenario::new(Desired { gates: vec![manual(false, 1)], approval_timeout: Some(Duration::from_secs(60)), ..exit_code() });
+    let mut it = Scenario::new(Desired {
+        gates: vec![manual(false, 1)],
+        approval_timeout: Some(Duration::from_secs(60)),
+        ..exit_code()
+    });
     it.run(Fetch, 2);
     it.approve("ann");
     it.run(Apply, 1);
     it.run(Fetch, 2);
-    says(&it, "once approval `qa`, which lapses at 2026-07-01T10:01:00.000Z, is asked for anew and given");
+    says(
+        &it,
+        "once approval `qa`, which lapses at 2026-07-01T10:01:00.000Z, is asked for anew and given",
+    );
     assert!(next_applies(&it).is_empty());
 }
 
@@ -100,14 +115,23 @@ fn rule_18_an_apply_after_a_failed_one_waits_for_its_window() {
 #[test]
 fn rule_18_a_yes_that_lapses_before_the_window_opens_foretells_no_apply() {
     for (timeout, lapses) in [(60, true), (7_200, false)] {
-        let mut it = Scenario::new(Desired { approval_timeout: Some(Duration::from_secs(timeout)), ..windowed(before_apply()) });
+        let mut it = Scenario::new(Desired {
+            approval_timeout: Some(Duration::from_secs(timeout)),
+            ..windowed(before_apply())
+        });
         it.run(Fetch, 2);
         it.approve("ann");
         it.is("WAITING_PRECONDITIONS OUTSIDE_WINDOW");
         assert_eq!(next_applies(&it).is_empty(), lapses);
         assert_eq!(causes(&it).contains(&CauseCode::ApprovalLapses), lapses);
         let message = it.state().standing().message.clone();
-        assert_eq!(message.contains("the approval of this apply lapses before that at 2026-07-01T10:01:00.000Z"), lapses, "{message}");
+        assert_eq!(
+            message.contains(
+                "the approval of this apply lapses before that at 2026-07-01T10:01:00.000Z"
+            ),
+            lapses,
+            "{message}"
+        );
     }
 }
 
@@ -142,7 +166,10 @@ fn a_fetch_that_fails_is_told_wherever_its_last_answer_is() {
 
 #[test]
 fn a_yes_that_counts_no_more_is_told_and_why_each_fetch_asks_anew() {
-    let printed = |text: &str| engine::event::FetchResult { output: Some(BlobId::of(text.as_bytes())), ..Default::default() };
+    let printed = |text: &str| engine::event::FetchResult {
+        output: Some(BlobId::of(text.as_bytes())),
+        ..Default::default()
+    };
     let mut it = Scenario::new(before_apply());
     it.run_with(Fetch, 2, printed("1 to add, took 11 ns"));
     it.until(60);
@@ -156,10 +183,22 @@ fn a_yes_that_counts_no_more_is_told_and_why_each_fetch_asks_anew() {
     assert_eq!(it.logged("approval.withdrawn").count(), 1);
     assert!(!it.state().standing().message.contains("differs each time"));
     it.until(120).run_with(Fetch, 2, printed("1 to add, took 13 ns"));
-    says(&it, "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation`");
+    says(
+        &it,
+        "what fetch prints differs each time, so each fetch asks anew: let it leave a \
+         `plan-explanation`",
+    );
     // It may well be the same each time, as far as anybody can know.
-    it.until(180).run_with(Fetch, 2, engine::event::FetchResult { is_cut: true, ..printed("stands for what is not kept whole") });
-    says(&it, "what is kept of fetch's output is not whole, so each fetch asks anew: let it print less, or leave a `plan-explanation`");
+    it.until(180).run_with(
+        Fetch,
+        2,
+        engine::event::FetchResult { is_cut: true, ..printed("stands for what is not kept whole") },
+    );
+    says(
+        &it,
+        "what is kept of fetch's output is not whole, so each fetch asks anew: let it print less, \
+         or leave a `plan-explanation`",
+    );
     it.approve("ann");
     it.start(Apply);
 }
@@ -188,7 +227,11 @@ fn applies_that_bring_nothing_are_counted_in_what_is_told_of_the_last() {
         it.until(2_400);
         it.run(Fetch, 2);
         it.run(Apply, code);
-        assert!(!it.state().standing().message.contains("in a row"), "counted anew: {}", it.state().standing().message);
+        assert!(
+            !it.state().standing().message.contains("in a row"),
+            "counted anew: {}",
+            it.state().standing().message
+        );
     }
 }
 
@@ -203,14 +246,21 @@ fn a_pause_says_what_failed_before_it() {
     says(&it, "paused by ann; `pvnctl services resume` goes on; before that apply job-");
     says(&it, "exit code 9");
     assert_eq!(
-        causes(&it).iter().filter(|code| [CauseCode::Paused, CauseCode::ApplyFailed].contains(code)).count(),
+        causes(&it)
+            .iter()
+            .filter(|code| [CauseCode::Paused, CauseCode::ApplyFailed].contains(code))
+            .count(),
         2,
         "{:?}",
         causes(&it)
     );
     // Of what is desired now nothing has failed.
     it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
-    assert!(!it.state().standing().message.contains("before that"), "{}", it.state().standing().message);
+    assert!(
+        !it.state().standing().message.contains("before that"),
+        "{}",
+        it.state().standing().message
+    );
 }
 
 #[test]
@@ -219,7 +269,10 @@ fn what_becomes_of_an_apply_is_told_of_a_pause_as_it_is() {
     it.run(Fetch, 2);
     let apply = it.start(Apply).job;
     it.send(Event::Pause { who: "ann".to_owned() });
-    says(&it, "is starting: it is withdrawn if its command has not begun, and else goes on to its end");
+    says(
+        &it,
+        "is starting: it is withdrawn if its command has not begun, and else goes on to its end",
+    );
     it.begins(apply);
     says(&it, &format!("apply {apply} of svc-1 goes on to its end"));
 }

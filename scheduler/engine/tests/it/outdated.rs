@@ -1,4 +1,5 @@
-//! What was seen, and what failed, with commands that have changed since; and what somebody wants to know anew.
+//! What was seen, and what failed, with commands that have changed since; and what somebody wants
+//! to know anew.
 
 use std::time::Duration;
 
@@ -7,7 +8,9 @@ use engine::event::{Event, Outcome};
 use schema::id::{BlobId, JobId};
 use schema::status::{Decision, Status};
 
-use crate::scenario::{Apply, Fetch, Scenario, apply_only, before_apply, exit_code, manual, other_commands, plan};
+use crate::scenario::{
+    Apply, Fetch, Scenario, apply_only, before_apply, exit_code, manual, other_commands, plan,
+};
 
 /// Somebody wants to know how it is now.
 fn asks(tries_again: bool) -> Event {
@@ -38,7 +41,11 @@ fn what_was_seen_with_other_commands_is_told_as_such_until_fetch_answers() {
 }
 
 /// An apply that ended so, of commands that then change: before it is over, or after.
-fn failed_before(desired: &Desired, outcome: &dyn Fn(&Scenario) -> Outcome, while_it_ran: bool) -> Scenario {
+fn failed_before(
+    desired: &Desired,
+    outcome: &dyn Fn(&Scenario) -> Outcome,
+    while_it_ran: bool,
+) -> Scenario {
     let mut it = Scenario::new(desired.clone());
     it.run(Fetch, 2);
     let apply = it.start(Apply);
@@ -68,10 +75,18 @@ fn rule_06_that_other_commands_failed_keeps_those_of_now_from_nothing() {
             assert!(message.contains("with other commands than the config has now"), "{message}");
             it.run(Fetch, 2);
             assert!(!it.state().is_outdated());
-            assert!(it.wants(Apply), "the grace period is that of the commands before: {}", it.state().standing().message);
+            assert!(
+                it.wants(Apply),
+                "the grace period is that of the commands before: {}",
+                it.state().standing().message
+            );
             it.run(Apply, 1);
             let message = it.state().standing().message.clone();
-            assert!(it.state().standing().status == Status::Failed && !message.contains("other commands"), "{message}");
+            assert!(
+                it.state().standing().status == Status::Failed
+                    && !message.contains("other commands"),
+                "{message}"
+            );
             it.run(Fetch, 2);
             assert!(!it.wants(Apply), "they failed themselves now");
         }
@@ -87,7 +102,11 @@ fn rule_06_without_fetch_a_config_is_no_order_to_try_again_and_what_failed_is_to
     it.is("FAILED APPLY_FAILED");
     assert!(!it.wants(Apply) && !it.state().is_outdated());
     let message = &it.state().standing().message;
-    assert!(message.contains("with other commands than the config has now") && message.contains("services retry"), "{message}");
+    assert!(
+        message.contains("with other commands than the config has now")
+            && message.contains("services retry"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -111,7 +130,10 @@ fn whoever_wants_to_know_is_told_when_fetch_has_looked_and_nothing_else_ends() {
     assert!(!it.wants(Apply) && !it.state().is_outdated(), "the grace period stands");
     it.send(asks(false));
     it.run(Fetch, 1);
-    assert!(!it.state().is_outdated(), "and a fetch that does not answer is an answer: nobody waits for ever");
+    assert!(
+        !it.state().is_outdated(),
+        "and a fetch that does not answer is an answer: nobody waits for ever"
+    );
     it.is("FAILED APPLY_FAILED");
 
     it.send(Event::Pause { who: "ann".to_owned() }).clear();
@@ -156,13 +178,17 @@ fn only_what_failed_by_itself_is_tried_again_and_nothing_that_is_for_a_person() 
     };
     for desired in [exit_code(), apply_only()] {
         assert!(starts_again(&desired, &exits(1)).wants(Apply), "it failed");
-        let told: [(&str, &Ends); 2] = [("a person cancelled it", &is_cancelled), ("nobody knows how it ended", &is_lost)];
+        let told: [(&str, &Ends); 2] =
+            [("a person cancelled it", &is_cancelled), ("nobody knows how it ended", &is_lost)];
         for (why, end) in told {
             let it = starts_again(&desired, end);
             assert!(!it.wants(Apply), "{why}: {}", it.state().standing().message);
         }
     }
-    assert!(!starts_again(&exit_code(), &exits(0)).wants(Apply), "its effect may take as long as the grace period");
+    assert!(
+        !starts_again(&exit_code(), &exits(0)).wants(Apply),
+        "its effect may take as long as the grace period"
+    );
     let gated = Desired { gates: vec![manual(false, 1)], ..exit_code() };
     let mut it = Scenario::new(gated);
     it.run(Fetch, 2);
@@ -173,7 +199,8 @@ fn only_what_failed_by_itself_is_tried_again_and_nothing_that_is_for_a_person() 
 }
 
 #[test]
-fn what_fails_with_commands_of_before_is_tried_with_those_of_now_when_somebody_asked_for_it_meanwhile() {
+fn what_fails_with_commands_of_before_is_tried_with_those_of_now_when_somebody_asked_for_it_meanwhile()
+ {
     for (desired, asked, code, again) in [
         (apply_only(), true, 1, true),
         (apply_only(), true, 0, false),
@@ -211,7 +238,8 @@ fn what_fails_with_commands_of_before_is_tried_with_those_of_now_when_somebody_a
 
 #[test]
 fn what_a_person_cancelled_stays_so_whatever_else_is_wrong_with_it() {
-    let mut it = Scenario::new(Desired { progress_deadline: Some(Duration::from_secs(60)), ..exit_code() });
+    let mut it =
+        Scenario::new(Desired { progress_deadline: Some(Duration::from_secs(60)), ..exit_code() });
     it.run(Fetch, 2);
     let apply = it.start(Apply);
     it.until_without_answer(61).is("FAILED STUCK");
@@ -256,8 +284,15 @@ fn who_asks_more_often_than_a_fetch_lasts_keeps_no_apply_away() {
     it.send(asks(false));
     it.send(asks(false));
     ends(&mut it, since.job);
-    assert!(it.state().is_outdated() && it.wants(Fetch), "the last question is still to be answered");
-    assert!(it.wants(Apply), "it looked after the first question: {}", it.state().standing().message);
+    assert!(
+        it.state().is_outdated() && it.wants(Fetch),
+        "the last question is still to be answered"
+    );
+    assert!(
+        it.wants(Apply),
+        "it looked after the first question: {}",
+        it.state().standing().message
+    );
 }
 
 #[test]
@@ -283,7 +318,10 @@ fn p8_a_rollback_is_refused_although_a_start_of_it_came_to_nothing() {
     let asked = it.pending();
     it.approve("ann");
     let apply = it.start(Apply);
-    it.ends(apply.job, Outcome::NotStarted { why: "another job has its file".to_owned(), surroundings: true });
+    it.ends(
+        apply.job,
+        Outcome::NotStarted { why: "another job has its file".to_owned(), surroundings: true },
+    );
     assert!(!it.state().is_refused());
     it.decide(asked, "bob", Decision::Reject);
     assert!(it.state().is_refused(), "nothing of it began: {}", it.state().standing().message);
@@ -298,7 +336,11 @@ fn rule_10_a_plan_that_was_lost_is_made_anew_and_a_yes_to_what_it_says_still_cou
         it.approve("ann");
         let apply = it.start(Apply);
         it.ends(apply.job, lost());
-        assert!(it.state().standing().message.contains("sha256:1 is gone"), "{}", it.state().standing().message);
+        assert!(
+            it.state().standing().message.contains("sha256:1 is gone"),
+            "{}",
+            it.state().standing().message
+        );
         it.until(1);
         it.declines(Apply);
         let fetched = it.run_with(Fetch, 2, plan("p2", says));
@@ -307,7 +349,11 @@ fn rule_10_a_plan_that_was_lost_is_made_anew_and_a_yes_to_what_it_says_still_cou
             it.approve("ann");
         }
         let apply = it.start(Apply);
-        assert_eq!((apply.plan, apply.fetch_job), (Some(BlobId::of(b"p2")), Some(fetched.job)), "{says}");
+        assert_eq!(
+            (apply.plan, apply.fetch_job),
+            (Some(BlobId::of(b"p2")), Some(fetched.job)),
+            "{says}"
+        );
         assert_eq!(it.asked_so_far(), 1 + usize::from(asks_anew), "{says}");
     }
 }

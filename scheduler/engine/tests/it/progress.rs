@@ -1,4 +1,5 @@
-//! The progress deadline (rule 12) counts elapsed time in which there was a daemon that could go on, and in which no person was needed.
+//! The progress deadline (rule 12) counts elapsed time in which there was a daemon that could go
+//! on, and in which no person was needed.
 
 use std::time::Duration;
 
@@ -92,9 +93,13 @@ fn rule_17_a_release_has_as_much_time_left_after_a_restart_as_before_and_a_minut
         it.until(stuck_at);
         assert_eq!(rollbacks(&it), 1, "{looked_at}");
     }
-    // The clock may have been set meanwhile, and the last look may be older than what is stored of the instance.
+    // The clock may have been set meanwhile, and the last look may be older than what is stored of
+    // the instance.
     for now in [-5_000, 5_000] {
-        let mut it = Scenario::new(Desired { progress_deadline: Some(Duration::from_secs(600)), ..with_deadline() });
+        let mut it = Scenario::new(Desired {
+            progress_deadline: Some(Duration::from_secs(600)),
+            ..with_deadline()
+        });
         it.until_without_answer(200);
         it.now = second(now);
         it.send(Event::Recovered { stepped: ClockStep::default(), looked_at: second(40) });
@@ -158,7 +163,11 @@ fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
         let (mut it, job) = stuck();
         assert_eq!(decided(&it), GoBack::Now);
         happens(&mut it, job);
-        assert!(matches!(decided(&it), GoBack::Dropped(said) if said.contains(why)), "{why}: {:?}", decided(&it));
+        assert!(
+            matches!(decided(&it), GoBack::Dropped(said) if said.contains(why)),
+            "{why}: {:?}",
+            decided(&it)
+        );
         it.send(Event::RollbackDropped { from: release(2) });
         assert_eq!(it.logged("release.rollback_dropped").count(), 1);
         // What is wrong after that goes back all the same.
@@ -202,7 +211,12 @@ fn rule_12_a_rollback_waits_for_the_fetch_after_an_apply_that_went_well() {
 /// A release of the version that was converged before, made by going back.
 fn back(it: &Scenario, number: u8) -> Event {
     let version = "svc-1".to_owned();
-    Event::Desired(Box::new(Desired { released_at: it.now, version, is_rollback: true, ..newer(&with_deadline(), number) }))
+    Event::Desired(Box::new(Desired {
+        released_at: it.now,
+        version,
+        is_rollback: true,
+        ..newer(&with_deadline(), number)
+    }))
 }
 
 fn taken_back(state: &State) -> Option<&str> {
@@ -216,10 +230,14 @@ fn rule_12_what_was_taken_back_is_told_until_another_release_comes_also_one_of_t
     let event = back(&it, 3);
     it.send(event);
     assert_eq!(taken_back(it.state()), Some("svc-2"));
-    it.send(Event::Desired(Box::new(Desired { compiled: BlobId::of(b"mended"), ..it.state().desired().unwrap().clone() })));
+    it.send(Event::Desired(Box::new(Desired {
+        compiled: BlobId::of(b"mended"),
+        ..it.state().desired().unwrap().clone()
+    })));
     assert_eq!(taken_back(it.state()), Some("svc-2"), "the same release with other commands");
 
-    let pushed = Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&with_deadline(), 4) }));
+    let pushed =
+        Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&with_deadline(), 4) }));
     let (back_again, of_that_version) = (back(&it, 4), back(&it, 5));
     // Stored by a pvn that did not keep which release it was.
     let stored = serde_json::to_string(it.state()).unwrap();
@@ -273,13 +291,18 @@ fn rule_12_why_nothing_goes_back_is_said() {
     let mut it = Scenario::new(with_deadline());
     it.run(Fetch, 1);
     it.until_without_answer(60);
-    let says = |it: &Scenario, what: &str| assert!(it.state().standing().message.contains(what), "{}", it.state().standing().message);
+    let says = |it: &Scenario, what: &str| {
+        assert!(it.state().standing().message.contains(what), "{}", it.state().standing().message)
+    };
     says(&it, "not taken back: no other version is known to have been converged here");
     it.run(Fetch, 0);
     let mut number = 1;
     let mut next = |it: &mut Scenario, desired: Desired| {
         number += 1;
-        it.send(Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&desired, number) })));
+        it.send(Event::Desired(Box::new(Desired {
+            released_at: it.now,
+            ..newer(&desired, number)
+        })));
         let later = it.seconds(it.now) as i64 + 70;
         it.until_without_answer(later);
     };

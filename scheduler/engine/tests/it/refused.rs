@@ -1,4 +1,5 @@
-//! A no and what it outlives (rule 7): until a retry or a new release nothing that it is about is applied, whoever else brings it about.
+//! A no and what it outlives (rule 7): until a retry or a new release nothing that it is about is
+//! applied, whoever else brings it about.
 
 use engine::desired::{Desired, Gate};
 use engine::event::Event;
@@ -7,7 +8,10 @@ use schema::status::{Decision, Status};
 use crate::scenario::{Apply, Fetch, Scenario, exit_code, manual, newer, other_commands};
 
 fn gates() -> [Gate; 2] {
-    [manual(false, 1), Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 1 }]
+    [
+        manual(false, 1),
+        Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 1 },
+    ]
 }
 
 /// Somebody makes it as desired by hand, and somebody takes that back.

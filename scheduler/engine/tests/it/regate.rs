@@ -1,11 +1,14 @@
-//! Gates that a config takes away, adds or changes while their release waits at them (rules 7 and 15).
+//! Gates that a config takes away, adds or changes while their release waits at them (rules 7 and
+//! 15).
 
 use engine::desired::{Desired, Gate};
 use engine::event::{Event, FetchResult};
 use schema::id::{ApprovalId, BlobId, JobId};
 use schema::status::{ApprovalStatus, Decision, Status};
 
-use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, other_commands, plan};
+use crate::scenario::{
+    Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, other_commands, plan,
+};
 
 mod answers;
 
@@ -35,7 +38,8 @@ impl Scenario {
     }
 }
 
-/// A release that waits at the first gates goes on under the second ones, and nobody is asked for the first any more.
+/// A release that waits at the first gates goes on under the second ones, and nobody is asked for
+/// the first any more.
 #[track_caller]
 fn check_goes_on(before: &Desired, after: &Desired) {
     let mut it = Scenario::new(before.clone());
@@ -46,7 +50,12 @@ fn check_goes_on(before: &Desired, after: &Desired) {
     it.recompiled(after);
     assert!(it.wants(Apply), "{:?}", it.state().standing());
     assert_eq!(it.state().approvals()[0].status, ApprovalStatus::Expired);
-    it.send(Event::Decided { approval: asked, who: "ann".to_owned(), decision: Decision::Reject, reason: None });
+    it.send(Event::Decided {
+        approval: asked,
+        who: "ann".to_owned(),
+        decision: Decision::Reject,
+        reason: None,
+    });
     it.start(Apply);
 }
 
@@ -62,7 +71,12 @@ fn rule_07_a_gate_that_is_taken_away_holds_nothing_up() {
 
 #[test]
 fn p2_a_no_stands_however_the_config_asks_from_then_on() {
-    let named = |name: &str| Gate::ManualApproval { name: Some(name.to_owned()), description: None, every_action: false, min_approvers: 1 };
+    let named = |name: &str| Gate::ManualApproval {
+        name: Some(name.to_owned()),
+        description: None,
+        every_action: false,
+        min_approvers: 1,
+    };
     let asks = |desired: Desired| Desired { require_approval_before_apply: true, ..desired };
     let stories = [
         (gated(&[manual(false, 1)]), gated(&[])),
@@ -98,7 +112,8 @@ fn p2_a_no_stands_however_the_config_asks_from_then_on() {
         assert_eq!(it.wants(Apply), after.gates.is_empty(), "{after:?}");
         assert_eq!(told.contains("asks anew"), !after.gates.is_empty(), "{told}");
     }
-    // One to an apply is about the release until that has arrived, whatever fetch shows, and from then on about what it saw.
+    // One to an apply is about the release until that has arrived, whatever fetch shows, and from
+    // then on about what it saw.
     let mut it = Scenario::new(asks(exit_code()));
     it.run_with(Fetch, 2, plan("a", "a"));
     it.reject("ann");
@@ -184,13 +199,22 @@ fn rule_18_a_yes_that_other_commands_took_back_is_told_in_words_and_in_the_log()
         it.recompiled(&other_commands(&desired));
         assert_eq!(it.logged("approval.withdrawn").count(), 1);
         let message = it.state().standing().message.clone();
-        assert!(message.contains("the yes of ann at ") && message.contains("was for other commands than the config has now"), "{message}");
+        assert!(
+            message.contains("the yes of ann at ")
+                && message.contains("was for other commands than the config has now"),
+            "{message}"
+        );
     }
 }
 
 #[test]
 fn p2_a_yes_to_a_question_about_other_commands_counts_for_nothing() {
-    for gates in [vec![manual(false, 1)], vec![manual(true, 1)], vec![shared(1)], vec![shared(1), manual(false, 1)]] {
+    for gates in [
+        vec![manual(false, 1)],
+        vec![manual(true, 1)],
+        vec![shared(1)],
+        vec![shared(1), manual(false, 1)],
+    ] {
         for desired in [gated(&gates), Desired { gates: gates.clone(), ..apply_only() }] {
             let mut it = Scenario::new(desired.clone());
             if desired.observe.looks() {
@@ -201,7 +225,10 @@ fn p2_a_yes_to_a_question_about_other_commands_counts_for_nothing() {
             assert_ne!(it.pending(), asked, "{gates:?}: another question has another name");
             it.decide(asked, "ann", Decision::Approve);
             assert!(!it.wants(Apply), "{gates:?}: ann has not seen them");
-            it.recompiled(&Desired { shared_for: Some(BlobId::of(b"back again")), ..desired.clone() });
+            it.recompiled(&Desired {
+                shared_for: Some(BlobId::of(b"back again")),
+                ..desired.clone()
+            });
             it.decide(asked, "ann", Decision::Approve);
             assert!(!it.wants(Apply), "{gates:?}: a question that was withdrawn stays so");
             for _ in &gates {
@@ -235,7 +262,10 @@ fn p2_a_shared_approval_is_for_the_commands_of_all_its_channels_and_one_in_all_o
     // Where the release has arrived, nothing is asked that its own commands do not ask.
     there.run(Apply, 0);
     there.run(Fetch, 0);
-    there.recompiled_clean(&Desired { shared_for: Some(BlobId::of(b"once more")), ..desired.clone() });
+    there.recompiled_clean(&Desired {
+        shared_for: Some(BlobId::of(b"once more")),
+        ..desired.clone()
+    });
     there.until(400).run(Fetch, 2);
     there.start(Apply);
 }
@@ -256,7 +286,8 @@ fn p2_other_commands_need_a_yes_of_their_own_also_after_the_release_has_arrived(
 
 #[test]
 fn p2_where_no_fetch_can_tell_a_config_is_no_order_to_apply() {
-    let first = Desired { gates: vec![manual(false, 1)], apply_id: Some("x".to_owned()), ..apply_only() };
+    let first =
+        Desired { gates: vec![manual(false, 1)], apply_id: Some("x".to_owned()), ..apply_only() };
     let mut it = Scenario::new(first.clone());
     it.approve("ann");
     it.run(Apply, 0);
@@ -301,7 +332,14 @@ fn p2_a_yes_to_a_plan_is_for_that_plan_until_its_apply_has_begun() {
     assert!(it.wants(Apply), "the same plan in other bytes");
     it.until(80).run_with(Fetch, 2, plan("3", "drop the database"));
     assert!(!it.wants(Apply));
-    assert_eq!(it.state().pending_approvals().next().and_then(|asked| asked.explanation.clone()).as_deref(), Some("drop the database"));
+    assert_eq!(
+        it.state()
+            .pending_approvals()
+            .next()
+            .and_then(|asked| asked.explanation.clone())
+            .as_deref(),
+        Some("drop the database")
+    );
     it.approve("ann");
     it.run(Apply, 1);
     // One decision for the release: what is left to do after an apply that failed is another plan.
@@ -322,7 +360,8 @@ fn an_apply_that_did_not_succeed_leaves_nothing_applied() {
     it.is("CONVERGED");
 }
 
-/// A channel in which the apply of the release before still runs, and what its shared approval of the next one is called.
+/// A channel in which the apply of the release before still runs, and what its shared approval of
+/// the next one is called.
 fn beside_an_older_apply(gates: &[Gate]) -> (Scenario, JobId, Desired, ApprovalId) {
     let next = newer(&gated(gates), 2);
     let mut sibling = Scenario::new(next.clone());
@@ -365,7 +404,8 @@ fn p8_more_approvers_count_while_the_apply_of_an_older_release_runs() {
 }
 
 #[test]
-fn p8_more_approvers_count_for_an_apply_that_nobody_has_used_its_yes_for_after_the_release_has_arrived() {
+fn p8_more_approvers_count_for_an_apply_that_nobody_has_used_its_yes_for_after_the_release_has_arrived()
+ {
     let desired = gated(&[manual(true, 1)]);
     let mut it = Scenario::new(desired.clone());
     it.run(Fetch, 0);

@@ -1,4 +1,5 @@
-//! Rule 8: how many applies of a runtime run at a time, who is next, and what people are told of it.
+//! Rule 8: how many applies of a runtime run at a time, who is next, and what people are told of
+//! it.
 
 use engine::desired::Desired;
 use engine::event::{Event, FetchResult, Outcome};
@@ -12,7 +13,10 @@ use crate::scenario::{ALONE, Apply, Fetch, START_MS, Scenario, apply_only, exit_
 const WIDE: Limit = Limit { total: 1_000, per_runtime: None };
 
 fn lanes() -> ConcurrencyLimiter {
-    ConcurrencyLimiter::new(Limits { fetch: WIDE, apply: WIDE, get_info: WIDE }, Timestamp::from_millis(START_MS))
+    ConcurrencyLimiter::new(
+        Limits { fetch: WIDE, apply: WIDE, get_info: WIDE },
+        Timestamp::from_millis(START_MS),
+    )
 }
 
 fn ready(number: u8, second: i64, max_concurrency: Option<u32>) -> State {
@@ -23,7 +27,11 @@ fn ready(number: u8, second: i64, max_concurrency: Option<u32>) -> State {
 
 #[test]
 fn rule_08_a_full_limit_is_told_only_where_nothing_else_is_in_the_way() {
-    let mut it = Scenario::new(Desired { max_concurrency: Some(1), gates: vec![manual(false, 1)], ..exit_code() });
+    let mut it = Scenario::new(Desired {
+        max_concurrency: Some(1),
+        gates: vec![manual(false, 1)],
+        ..exit_code()
+    });
     it.run(Fetch, 2);
     let fetch = it.until(30).start(Fetch);
     it.approve("ann");
@@ -35,7 +43,10 @@ fn rule_08_a_full_limit_is_told_only_where_nothing_else_is_in_the_way() {
     let fetch = it.until(90).start(Fetch);
     it.until(93).is("WAITING_PRECONDITIONS CONCURRENCY_LIMIT_EXCEEDED");
     let message = &it.state().standing().message;
-    assert!(message.contains(&format!("goes on once fetch {}", fetch.job)), "what ends it is not an apply of somebody else: {message}");
+    assert!(
+        message.contains(&format!("goes on once fetch {}", fetch.job)),
+        "what ends it is not an apply of somebody else: {message}"
+    );
 
     let full = |waiting: &Scenario, free: bool| {
         let mut lanes = lanes();
@@ -49,7 +60,10 @@ fn rule_08_a_full_limit_is_told_only_where_nothing_else_is_in_the_way() {
         lanes.update(waiting.state(), ALONE);
         lanes.blocked(waiting.state(), Apply, now)
     };
-    assert!(matches!(full(&it, false), Blocked::Runtime { limit: 1, .. }), "who has the place is told also while fetch runs");
+    assert!(
+        matches!(full(&it, false), Blocked::Runtime { limit: 1, .. }),
+        "who has the place is told also while fetch runs"
+    );
     assert_eq!(full(&it, true), Blocked::NotBlocked);
 }
 
@@ -57,7 +71,8 @@ fn rule_08_a_full_limit_is_told_only_where_nothing_else_is_in_the_way() {
 fn rule_08_at_most_max_concurrency_applies_first_ready_first_served() {
     let mut lanes = lanes();
     let now = Timestamp::from_millis(START_MS + 60_000);
-    let mut states: Vec<State> = [3, 1, 2].iter().map(|second| ready(*second as u8, *second, Some(1))).collect();
+    let mut states: Vec<State> =
+        [3, 1, 2].iter().map(|second| ready(*second as u8, *second, Some(1))).collect();
     states.iter().for_each(|state| lanes.update(state, ALONE));
     for turn in 1..=3_u8 {
         let (next, kind) = lanes.next(now).unwrap();
@@ -68,7 +83,10 @@ fn rule_08_at_most_max_concurrency_applies_first_ready_first_served() {
         assert_eq!(lanes.next(now), None, "one at a time");
         let job = state.jobs_in_flight().next().unwrap().id;
         if let Some(waiting) = states.first() {
-            let Blocked::Runtime { limit: 1, holders, .. } = lanes.blocked(waiting, Apply, now) else { panic!("blocked") };
+            let Blocked::Runtime { limit: 1, holders, .. } = lanes.blocked(waiting, Apply, now)
+            else {
+                panic!("blocked")
+            };
             assert_eq!((holders[0].instance, holders[0].job), (next, job));
         }
         let (state, _) = step(state, Event::JobEnded { job, outcome: Outcome::TimedOut }, now);
@@ -86,7 +104,11 @@ fn rule_08_the_one_that_waits_says_what_it_waits_for() {
     it.is("WAITING_PRECONDITIONS CONCURRENCY_LIMIT_EXCEEDED");
     it.until(30).run(Fetch, 2);
     it.is("WAITING_PRECONDITIONS CONCURRENCY_LIMIT_EXCEEDED");
-    assert_eq!(it.state().wants(Apply).map(|since| it.seconds(since)), Some(0.0), "fetches do not cost the turn");
+    assert_eq!(
+        it.state().wants(Apply).map(|since| it.seconds(since)),
+        Some(0.0),
+        "fetches do not cost the turn"
+    );
 }
 
 // ---- rule 9 ----

@@ -15,8 +15,8 @@ use schema::status::Reason;
 use schema::time::Timestamp;
 
 use crate::scenario::{
-    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, before_apply, exit_code, grant_all, instance, limits, manual, newer,
-    plan, poll_of, stable, structured, with_info,
+    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, before_apply, exit_code,
+    grant_all, instance, limits, manual, newer, plan, poll_of, stable, structured, with_info,
 };
 
 mod told;
@@ -25,31 +25,49 @@ mod told;
 fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
     let now = Timestamp::from_millis(START_MS);
     let narrow = || Desired { max_concurrency: Some(1), ..apply_only() };
-    let mut states: Vec<State> = (0..2).map(|number| instance(number, narrow(), now.plus_ms(number as i64))).collect();
+    let mut states: Vec<State> =
+        (0..2).map(|number| instance(number, narrow(), now.plus_ms(number as i64))).collect();
     let mut lanes = ConcurrencyLimiter::new(limits(10, None), now);
     states.iter().for_each(|state| lanes.update(state, ALONE));
     grant_all(&mut lanes, &mut states, now);
     let job = states[0].jobs_in_flight().next().unwrap().id;
     let waiting = step(states.remove(1), Event::Tick, now.plus_ms(1_000)).0;
-    let told = explain(&waiting, &lanes, now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
+    let told = explain(
+        &waiting,
+        &lanes,
+        now,
+        Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() },
+    );
     assert_eq!(told.status.as_str(), "WAITING_PRECONDITIONS");
     let full = told.causes.iter().find(|cause| cause.code == CauseCode::LimitFull).unwrap();
     assert_eq!(
         full.message,
-        format!("1 of 1 places for apply in runtime `runtime` are taken by web/staging with {job} since {now}; it is next")
+        format!(
+            "1 of 1 places for apply in runtime `runtime` are taken by web/staging with {job} \
+             since {now}; it is next"
+        )
     );
 }
 
 #[test]
 fn rule_18_what_the_config_tells_the_people_who_are_asked_is_told_and_logged() {
-    let gate =
-        Gate::ManualApproval { name: None, description: Some("look at\nthe quota".to_owned()), every_action: true, min_approvers: 1 };
+    let gate = Gate::ManualApproval {
+        name: None,
+        description: Some("look at\nthe quota".to_owned()),
+        every_action: true,
+        min_approvers: 1,
+    };
     let mut it = Scenario::new(Desired { gates: vec![gate], ..exit_code() });
     it.run(Fetch, 2);
     let asked = it.logged("approval.asked").next().unwrap();
     assert!(asked.message.ends_with(": look at the quota"), "{}", asked.message);
     assert_eq!(asked.data.get("description").map(String::as_str), Some("look at\nthe quota"));
-    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
+    let told = explain(
+        it.state(),
+        &ConcurrencyLimiter::new(limits(1, None), it.now),
+        it.now,
+        Surroundings::default(),
+    );
     let cause = told.causes.iter().find(|cause| cause.code == CauseCode::ApprovalPending).unwrap();
     assert!(cause.message.contains(", with the words \"look at the quota\""), "{}", cause.message);
     let shown = serde_json::to_value(engine::view::approvals(it.state())).unwrap();
@@ -62,7 +80,12 @@ fn rule_18_errors_of_get_info_are_told_and_change_nothing() {
     it.run(Fetch, 0);
     it.run(GetInfo, 3);
     it.is("CONVERGED");
-    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
+    let told = explain(
+        it.state(),
+        &ConcurrencyLimiter::new(limits(1, None), it.now),
+        it.now,
+        Surroundings::default(),
+    );
     let cause = told.causes.iter().find(|cause| cause.code == CauseCode::GetInfoFailed).unwrap();
     assert!(cause.message.contains("exit code 3"), "{}", cause.message);
 }
@@ -74,16 +97,37 @@ fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_sta
     it.waits(job, "ErrImagePull: no such image");
     it.until(5).waits(job, "ImagePullBackOff: back-off");
     let until = it.now.plus_ms(60_000);
-    let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-    let cause = told(&it).causes.into_iter().find(|cause| cause.code == CauseCode::JobWaits).unwrap();
-    assert!(cause.message.contains("ImagePullBackOff: back-off; ends when the image can be pulled, or at its deadline"), "{cause:?}");
+    let told = |it: &Scenario| {
+        explain(
+            it.state(),
+            &ConcurrencyLimiter::new(limits(1, None), it.now),
+            it.now,
+            Surroundings::default(),
+        )
+    };
+    let cause =
+        told(&it).causes.into_iter().find(|cause| cause.code == CauseCode::JobWaits).unwrap();
+    assert!(
+        cause.message.contains(
+            "ImagePullBackOff: back-off; ends when the image can be pulled, or at its deadline"
+        ),
+        "{cause:?}"
+    );
     assert_eq!((cause.since, cause.until), (Some(Timestamp::from_millis(START_MS)), Some(until)));
-    assert!(it.state().standing().message.ends_with(&format!("fetch {job} waits (until {until}): ImagePullBackOff: back-off")));
+    assert!(
+        it.state()
+            .standing()
+            .message
+            .ends_with(&format!("fetch {job} waits (until {until}): ImagePullBackOff: back-off"))
+    );
     assert_eq!(it.state().standing().next_action_at, Some(until));
     assert_eq!(it.logged("job.waits").count(), 1, "words that change are no news");
     it.begins(job);
     it.waits(job, "told too late");
-    assert!(!told(&it).causes.iter().any(|cause| cause.code == CauseCode::JobWaits) && !it.state().standing().message.contains("waits ("));
+    assert!(
+        !told(&it).causes.iter().any(|cause| cause.code == CauseCode::JobWaits)
+            && !it.state().standing().message.contains("waits (")
+    );
 }
 
 #[test]
@@ -96,22 +140,45 @@ fn where_nothing_fetches_no_fetch_is_named_as_a_way_out() {
         let job = it.start(Apply).job;
         it.send(Event::Cancel { job, who: "ann".to_owned() });
         it.ends(job, Outcome::Cancelled { gone: true });
-        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-        let way_out = &told.causes.iter().find(|cause| cause.code == CauseCode::WaitsForPerson).unwrap().message;
+        let told = explain(
+            it.state(),
+            &ConcurrencyLimiter::new(limits(1, None), it.now),
+            it.now,
+            Surroundings::default(),
+        );
+        let way_out = &told
+            .causes
+            .iter()
+            .find(|cause| cause.code == CauseCode::WaitsForPerson)
+            .unwrap()
+            .message;
         assert_eq!(way_out.contains("fetch"), named, "{way_out}");
     }
 }
 
 #[test]
 fn who_approves_is_told_that_the_channel_before_has_left_the_version() {
-    let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"]), manual(false, 1)], ..exit_code() });
+    let mut it = Scenario::new(Desired {
+        gates: vec![stable(&["staging"]), manual(false, 1)],
+        ..exit_code()
+    });
     it.upstream("staging", Some("svc-1"));
     it.run(Fetch, 2);
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
     let left = |it: &Scenario| {
-        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-        let is_told = told.causes.iter().any(|cause| cause.code == CauseCode::UpstreamLeft && cause.message.contains("is at svc-0 by now"));
-        (is_told, it.state().standing().message.contains("`staging` is at svc-0 by now, not at svc-1"))
+        let told = explain(
+            it.state(),
+            &ConcurrencyLimiter::new(limits(1, None), it.now),
+            it.now,
+            Surroundings::default(),
+        );
+        let is_told = told.causes.iter().any(|cause| {
+            cause.code == CauseCode::UpstreamLeft && cause.message.contains("is at svc-0 by now")
+        });
+        (
+            is_told,
+            it.state().standing().message.contains("`staging` is at svc-0 by now, not at svc-1"),
+        )
     };
     assert_eq!(left(&it), (false, false));
     it.upstream("staging", None);
@@ -129,15 +196,32 @@ fn rule_18_that_the_place_of_a_job_cannot_be_looked_at_is_told_of_one_that_runs_
     it.begins(job);
     let deadline = it.state().job(job).unwrap().deadline.unwrap();
     it.until(5).is_unseen(job, Some("its cluster does not answer"));
-    let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-    let cause = |it: &Scenario| told(it).causes.into_iter().find(|cause| cause.code == CauseCode::JobRunning).unwrap();
+    let told = |it: &Scenario| {
+        explain(
+            it.state(),
+            &ConcurrencyLimiter::new(limits(1, None), it.now),
+            it.now,
+            Surroundings::default(),
+        )
+    };
+    let cause = |it: &Scenario| {
+        told(it).causes.into_iter().find(|cause| cause.code == CauseCode::JobRunning).unwrap()
+    };
     let found = cause(&it);
-    assert!(found.message.contains("runs; its cluster does not answer; ends when the cluster answers; it is stopped if"), "{found:?}");
+    assert!(
+        found.message.contains(
+            "runs; its cluster does not answer; ends when the cluster answers; it is stopped if"
+        ),
+        "{found:?}"
+    );
     assert_eq!(found.until, Some(deadline));
     let words = format!("fetch {job} waits (until {deadline}): its cluster does not answer");
     assert!(it.state().standing().message.ends_with(&words), "{}", it.state().standing().message);
     it.is_unseen(job, None);
-    assert!(!cause(&it).message.contains("its cluster") && !it.state().standing().message.contains("waits ("));
+    assert!(
+        !cause(&it).message.contains("its cluster")
+            && !it.state().standing().message.contains("waits (")
+    );
 }
 
 type Story = (&'static str, &'static str, fn() -> Scenario);
@@ -179,7 +263,8 @@ const STORIES: &[Story] = &[
     }),
     ("a schedule without an instant left", "NO_FETCH_DUE", || {
         let mut desired = exit_code();
-        poll_of(&mut desired).cadence = Cadence::Cron(Schedule::parse("0 0 0 1 1 * 2020", None).unwrap());
+        poll_of(&mut desired).cadence =
+            Cadence::Cron(Schedule::parse("0 0 0 1 1 * 2020", None).unwrap());
         told(desired, |it| drop(it.run(Fetch, 1)))
     }),
     ("in the grace period", "GRACE_PERIOD", || {
@@ -201,12 +286,17 @@ const STORIES: &[Story] = &[
             it.run(Apply, 1);
         })
     }),
-    ("an apply failed and nothing looks", "WAITS_FOR_PERSON", || told(apply_only(), |it| drop(it.run(Apply, 1)))),
+    ("an apply failed and nothing looks", "WAITS_FOR_PERSON", || {
+        told(apply_only(), |it| drop(it.run(Apply, 1)))
+    }),
     ("a retryable end", "BACK_OFF", || told(apply_only(), |it| drop(it.run(Apply, 75)))),
     ("never started", "BACK_OFF", || {
         told(apply_only(), |it| {
             let job = it.start(Apply).job;
-            it.ends(job, Outcome::NotStarted { why: "no process slots".to_owned(), surroundings: true });
+            it.ends(
+                job,
+                Outcome::NotStarted { why: "no process slots".to_owned(), surroundings: true },
+            );
         })
     }),
     ("an unknown end", "GRACE_PERIOD", || {
@@ -239,7 +329,9 @@ const STORIES: &[Story] = &[
         })
     }),
     ("a channel is not stable", "UPSTREAM_UNSTABLE", || {
-        told(Desired { gates: vec![stable(&["staging"])], ..exit_code() }, |it| drop(it.run(Fetch, 2)))
+        told(Desired { gates: vec![stable(&["staging"])], ..exit_code() }, |it| {
+            drop(it.run(Fetch, 2))
+        })
     }),
     ("people are asked", "APPROVAL_PENDING", || told(before_apply(), |it| drop(it.run(Fetch, 2)))),
     ("people said no", "WAITS_FOR_PERSON", || {
@@ -250,29 +342,44 @@ const STORIES: &[Story] = &[
     }),
     ("outside the window", "WINDOW_SHUT", || {
         let mut desired = apply_only();
-        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 * * *", None).unwrap(), duration: Duration::from_secs(1) });
+        desired.apply.window = Some(Window {
+            opens: Schedule::parse("0 0 0 * * *", None).unwrap(),
+            duration: Duration::from_secs(1),
+        });
         Scenario::new(desired)
     }),
     ("a window that never opens again", "WINDOW_SHUT", || {
         let mut desired = apply_only();
-        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 1 1 * 2020", None).unwrap(), duration: Duration::from_secs(1) });
+        desired.apply.window = Some(Window {
+            opens: Schedule::parse("0 0 0 1 1 * 2020", None).unwrap(),
+            duration: Duration::from_secs(1),
+        });
         Scenario::new(desired)
     }),
     ("ready inside the window", "STARTS_NOW", || {
         let mut desired = apply_only();
-        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 * * *", None).unwrap(), duration: Duration::from_secs(86_399) });
+        desired.apply.window = Some(Window {
+            opens: Schedule::parse("0 0 0 * * *", None).unwrap(),
+            duration: Duration::from_secs(86_399),
+        });
         Scenario::new(desired)
     }),
     ("ready for a place", "STARTS_NOW", || Scenario::new(apply_only())),
-    ("paused", "PAUSED", || told(exit_code(), |it| drop(it.send(Event::Pause { who: "ann".to_owned() })))),
+    ("paused", "PAUSED", || {
+        told(exit_code(), |it| drop(it.send(Event::Pause { who: "ann".to_owned() })))
+    }),
     ("only looking", "OBSERVER", || {
         told(exit_code(), |it| {
             it.send(Event::Observe(true));
             it.run(Fetch, 2);
         })
     }),
-    ("an object is on its way", "FETCH_DUE", || told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Pending))))),
-    ("an object failed", "FETCH_DUE", || told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Failed))))),
+    ("an object is on its way", "FETCH_DUE", || {
+        told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Pending))))
+    }),
+    ("an object failed", "FETCH_DUE", || {
+        told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Failed))))
+    }),
     ("stuck", "STUCK", || {
         told(Desired { progress_deadline: Some(Duration::from_secs(1)), ..exit_code() }, |it| {
             it.run(Fetch, 1);
@@ -288,8 +395,11 @@ fn told(desired: Desired, tell: fn(&mut Scenario)) -> Scenario {
 }
 
 fn object(status: ObjectStatus) -> FetchResult {
-    let version = serde_json::from_value(serde_json::json!({"version": "svc-1", "active": true})).unwrap();
-    let mut object: RuntimeObject = serde_json::from_value(serde_json::json!({"name": "web", "objectType": "Process"})).unwrap();
+    let version =
+        serde_json::from_value(serde_json::json!({"version": "svc-1", "active": true})).unwrap();
+    let mut object: RuntimeObject =
+        serde_json::from_value(serde_json::json!({"name": "web", "objectType": "Process"}))
+            .unwrap();
     object.status = status;
     object.versions = vec![version];
     FetchResult { objects: Some(Ok(vec![object])), ..FetchResult::default() }
@@ -301,9 +411,20 @@ fn rule_18_explain_gives_a_way_out_of_every_waiting_state() {
         let it = make();
         let mut lanes = ConcurrencyLimiter::new(limits(10, None), Timestamp::from_millis(START_MS));
         lanes.update(it.state(), ALONE);
-        let told = explain(it.state(), &lanes, it.now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
-        assert!(told.causes.iter().any(|cause| cause.code.as_str() == *code), "{story}: no {code} in {told:#?}");
-        assert!(told.causes.iter().all(|cause| !cause.message.is_empty()) && !told.message.is_empty(), "{story}");
+        let told = explain(
+            it.state(),
+            &lanes,
+            it.now,
+            Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() },
+        );
+        assert!(
+            told.causes.iter().any(|cause| cause.code.as_str() == *code),
+            "{story}: no {code} in {told:#?}"
+        );
+        assert!(
+            told.causes.iter().all(|cause| !cause.message.is_empty()) && !told.message.is_empty(),
+            "{story}"
+        );
         let way_out = told.causes.iter().any(|cause| {
             cause.until.is_some()
                 || ["ends", "pvnctl", "config", "STARTS"]
@@ -320,14 +441,21 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
     let now = Timestamp::from_millis(START_MS);
     let told = |limits: Limits, max_concurrency: Option<u32>, of: u64, due_before_start_ms: i64| {
         let wanted = || Desired { max_concurrency, ..apply_only() };
-        let mut states: Vec<State> = (0..of).map(|number| instance(number, wanted(), now.plus_ms(-due_before_start_ms))).collect();
+        let mut states: Vec<State> = (0..of)
+            .map(|number| instance(number, wanted(), now.plus_ms(-due_before_start_ms)))
+            .collect();
         let mut lanes = ConcurrencyLimiter::new(limits, now);
         states.iter().for_each(|state| lanes.update(state, ALONE));
         grant_all(&mut lanes, &mut states, now);
         let last = states.iter().rev().find(|state| state.wants(Apply).is_some()).unwrap();
         (
             lanes.blocked(last, Apply, now),
-            explain(last, &lanes, now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() }),
+            explain(
+                last,
+                &lanes,
+                now,
+                Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() },
+            ),
         )
     };
     let not_yet = Scenario::new(apply_only());
@@ -337,8 +465,16 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
         told(limits(1_000, None), Some(1), 2, 0),
         told(limits(1, None), None, 2, 0),
         told(limits(1_000, None), None, 200, 1_000),
-        told(Limits { apply: Limit { total: 8, per_runtime: None }, ..limits(8, None) }, None, 8, 0),
-        (free.blocked(not_yet.state(), Apply, now), explain(not_yet.state(), &free, now, Surroundings::default())),
+        told(
+            Limits { apply: Limit { total: 8, per_runtime: None }, ..limits(8, None) },
+            None,
+            8,
+            0,
+        ),
+        (
+            free.blocked(not_yet.state(), Apply, now),
+            explain(not_yet.state(), &free, now, Surroundings::default()),
+        ),
     ]
 }
 
@@ -355,17 +491,23 @@ fn rule_18_explain_says_whatever_is_in_the_way_of_a_place() {
             Blocked::Share { .. } => (5, "LIMIT_FULL"),
         };
         ways.insert(way);
-        assert!(told.causes.iter().any(|cause| cause.code.as_str() == code), "{blocked:?}: no {code} in {told:#?}");
+        assert!(
+            told.causes.iter().any(|cause| cause.code.as_str() == code),
+            "{blocked:?}: no {code} in {told:#?}"
+        );
     }
     assert_eq!(ways.len(), 5, "every way of being blocked is met");
 }
 
-/// The walk above is complete: every situation that the engine knows has a story. `SITUATIONS` follows from a match without
-/// a wildcard, so a new one does not compile before it has a name, and then fails here until it has a story.
+/// The walk above is complete: every situation that the engine knows has a story. `SITUATIONS`
+/// follows from a match without a wildcard, so a new one does not compile before it has a name, and
+/// then fails here until it has a story.
 #[test]
 fn rule_18_the_stories_cover_every_situation() {
-    let reached: std::collections::BTreeSet<&str> = STORIES.iter().map(|(_, _, make)| situation(make().state())).collect();
-    // People are asked in the very step that finds out that they have to be, so no instance is left in it.
+    let reached: std::collections::BTreeSet<&str> =
+        STORIES.iter().map(|(_, _, make)| situation(make().state())).collect();
+    // People are asked in the very step that finds out that they have to be, so no instance is left
+    // in it.
     let passed_through = "ask";
     for name in SITUATIONS {
         assert_eq!(reached.contains(name), *name != passed_through, "stories that end in `{name}`");
@@ -375,8 +517,10 @@ fn rule_18_the_stories_cover_every_situation() {
 /// A reason that can be reached has a story.
 #[test]
 fn rule_18_the_stories_cover_every_reason() {
-    let reached: std::collections::BTreeSet<Reason> = STORIES.iter().filter_map(|(_, _, make)| make().state().standing().reason).collect();
-    let elsewhere = [Reason::ConcurrencyLimitExceeded, Reason::VersionMismatch, Reason::VersionDirty];
+    let reached: std::collections::BTreeSet<Reason> =
+        STORIES.iter().filter_map(|(_, _, make)| make().state().standing().reason).collect();
+    let elsewhere =
+        [Reason::ConcurrencyLimitExceeded, Reason::VersionMismatch, Reason::VersionDirty];
     for reason in Reason::ALL.iter().filter(|reason| !elsewhere.contains(reason)) {
         assert!(reached.contains(reason), "no story ends in {reason}");
     }
@@ -387,7 +531,16 @@ fn rule_18_nobody_is_told_that_fetch_looks_where_there_is_none() {
     let mut it = Scenario::new(apply_only());
     it.run(Apply, 0);
     it.is("CONVERGED");
-    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
+    let told = explain(
+        it.state(),
+        &ConcurrencyLimiter::new(limits(1, None), it.now),
+        it.now,
+        Surroundings::default(),
+    );
     let cause = told.causes.iter().find(|cause| cause.code == CauseCode::Converged).unwrap();
-    assert!(cause.message.contains("no fetch") && !cause.message.contains("keeps looking"), "{}", cause.message);
+    assert!(
+        cause.message.contains("no fetch") && !cause.message.contains("keeps looking"),
+        "{}",
+        cause.message
+    );
 }

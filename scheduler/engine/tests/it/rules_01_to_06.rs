@@ -8,7 +8,10 @@ use schema::id::BlobId;
 use schema::output::Info;
 use schema::schedule::Schedule;
 
-use crate::scenario::{Apply, Fetch, GetInfo, Scenario, apply_only, exit_code, manual, newer, poll_of, stable, structured, with_info};
+use crate::scenario::{
+    Apply, Fetch, GetInfo, Scenario, apply_only, exit_code, manual, newer, poll_of, stable,
+    structured, with_info,
+};
 
 #[test]
 fn rule_01_one_fetch_or_apply_at_a_time() {
@@ -34,7 +37,11 @@ fn rule_01_get_info_runs_beside_and_influences_nothing() {
     twin.run(Fetch, 2);
     it.start(Apply);
     twin.start(Apply);
-    for outcome in [Outcome::TimedOut, Outcome::Unknown { why: "gone".to_owned(), gone: true }, it.exited(1, FetchResult::default())] {
+    for outcome in [
+        Outcome::TimedOut,
+        Outcome::Unknown { why: "gone".to_owned(), gone: true },
+        it.exited(1, FetchResult::default()),
+    ] {
         it.ends(info.job, outcome);
         assert_eq!(it.status(), twin.status());
         assert_eq!(it.state().standing().next_action_at, twin.state().standing().next_action_at);
@@ -126,11 +133,19 @@ fn rule_02_a_failed_fetch_changes_nothing_until_three_in_a_row() {
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 0);
     it.is("CONVERGED");
-    for (second, expected) in [(400, "CONVERGED FETCH_FAILED"), (500, "CONVERGED FETCH_FAILED"), (600, "CONVERGING FETCH_FAILED")] {
+    for (second, expected) in [
+        (400, "CONVERGED FETCH_FAILED"),
+        (500, "CONVERGED FETCH_FAILED"),
+        (600, "CONVERGING FETCH_FAILED"),
+    ] {
         it.until(second).run(Fetch, 1);
         it.is(expected);
     }
-    assert!(it.state().standing().message.contains("has not been seen since"), "{}", it.state().standing().message);
+    assert!(
+        it.state().standing().message.contains("has not been seen since"),
+        "{}",
+        it.state().standing().message
+    );
     it.until(700).run(Fetch, 0);
     it.is("CONVERGED");
 }
@@ -282,7 +297,11 @@ fn rule_06_retries_end_with_the_grace_period() {
 #[test]
 fn rule_06_retries_end_with_their_number() {
     let mut desired = apply_only();
-    desired.apply.retry = RetryPolicy { base: Duration::from_secs(1), max: Duration::from_secs(1), max_attempts: Some(2) };
+    desired.apply.retry = RetryPolicy {
+        base: Duration::from_secs(1),
+        max: Duration::from_secs(1),
+        max_attempts: Some(2),
+    };
     let mut it = Scenario::new(desired);
     it.run(Apply, 75);
     it.is("CONVERGING");
@@ -352,7 +371,8 @@ fn a_change_of_the_runtime_makes_no_version_and_fetches_again() {
 fn a_change_of_an_interval_alone_fetches_again_and_counts_from_then() {
     let every = |steady| {
         let mut desired = exit_code();
-        poll_of(&mut desired).cadence = Cadence::Interval { poll: Duration::from_secs(1), steady: Duration::from_secs(steady) };
+        poll_of(&mut desired).cadence =
+            Cadence::Interval { poll: Duration::from_secs(1), steady: Duration::from_secs(steady) };
         desired
     };
     let mut it = Scenario::new(every(86_400));

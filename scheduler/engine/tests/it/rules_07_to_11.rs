@@ -10,7 +10,10 @@ use schema::id::BlobId;
 use schema::schedule::Schedule;
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 
-use crate::scenario::{Apply, Fetch, GetInfo, Scenario, apply_only, before_apply, exit_code, manual, newer, plan, stable, with_info};
+use crate::scenario::{
+    Apply, Fetch, GetInfo, Scenario, apply_only, before_apply, exit_code, manual, newer, plan,
+    stable, with_info,
+};
 
 mod rule_11;
 
@@ -95,7 +98,10 @@ fn rule_07_every_apply_asks_again() {
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
     let message = &it.state().standing().message;
     let told = format!("apply {} of svc-1 ended with exit code 1", failed.job);
-    assert!(message.contains(&told), "whoever is asked again is told what came of the last yes: {message}");
+    assert!(
+        message.contains(&told),
+        "whoever is asked again is told what came of the last yes: {message}"
+    );
     it.declines(Apply);
 }
 
@@ -121,7 +127,8 @@ fn rule_07_rejected_is_failed_until_a_retry_or_a_new_release() {
 
 #[test]
 fn rule_07_a_shared_approval_is_the_same_in_every_instance_and_counts_before_it_is_asked() {
-    let shared = || Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 2 };
+    let shared =
+        || Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 2 };
     let mut here = Scenario::new(gated(vec![shared()]));
     here.run(Fetch, 2);
     let id = here.pending();
@@ -139,7 +146,10 @@ fn rule_07_a_shared_approval_is_the_same_in_every_instance_and_counts_before_it_
 
 #[test]
 fn rule_07_a_yes_can_be_taken_back_until_the_apply_starts() {
-    let weekdays = Window { opens: Schedule::parse("0 0 0 1 1 * 2100", None).unwrap(), duration: Duration::from_secs(1) };
+    let weekdays = Window {
+        opens: Schedule::parse("0 0 0 1 1 * 2100", None).unwrap(),
+        duration: Duration::from_secs(1),
+    };
     let mut desired = before_apply();
     desired.apply.window = Some(weekdays);
     let mut it = Scenario::new(desired);
@@ -164,7 +174,8 @@ fn rule_07_p2_the_yes_of_a_revoked_token_opens_nothing_that_is_still_shut() {
     it.decide(asked, "cat", Decision::Approve);
     it.start(Apply);
 
-    // Given, and its apply has not begun: people are asked again. What began goes on, and a no stands.
+    // Given, and its apply has not begun: people are asked again. What began goes on, and a no
+    // stands.
     let mut it = Scenario::new(before_apply());
     it.run(Fetch, 2);
     let asked = it.pending();
@@ -196,7 +207,11 @@ fn rule_07_gates_are_checked_in_order_and_the_window_last() {
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
     it.approve("ann");
     it.is("WAITING_PRECONDITIONS OUTSIDE_WINDOW");
-    assert_eq!(it.state().standing().next_action_at.map(|at| it.seconds(at)), Some(30.0), "the next fetch");
+    assert_eq!(
+        it.state().standing().next_action_at.map(|at| it.seconds(at)),
+        Some(30.0),
+        "the next fetch"
+    );
     it.run_out_fetches(3_599);
     it.declines(Apply);
     it.run_out_fetches(3_600);
@@ -239,9 +254,11 @@ fn rule_09_a_new_release_lets_the_running_apply_finish() {
 
 #[test]
 fn rule_09_cancel_stops_the_job_and_fails_until_a_retry() {
-    for (outcome, fetch) in
-        [(Outcome::Cancelled { gone: true }, true), (Outcome::Cancelled { gone: true }, false), (Outcome::TimedOut, true)]
-    {
+    for (outcome, fetch) in [
+        (Outcome::Cancelled { gone: true }, true),
+        (Outcome::Cancelled { gone: true }, false),
+        (Outcome::TimedOut, true),
+    ] {
         let mut it = Scenario::new(if fetch { exit_code() } else { apply_only() });
         if fetch {
             it.run(Fetch, 2);
@@ -340,7 +357,11 @@ fn rule_10_an_observer_looks_and_says_what_it_would_do() {
     it.send(Event::Observe(true));
     it.run(Fetch, 2);
     it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
-    assert!(it.state().standing().message.contains("it would apply svc-1"), "{}", it.state().standing().message);
+    assert!(
+        it.state().standing().message.contains("it would apply svc-1"),
+        "{}",
+        it.state().standing().message
+    );
     assert_eq!(it.asked_so_far(), 0);
     it.declines(Apply);
     it.until(30).run(Fetch, 2);

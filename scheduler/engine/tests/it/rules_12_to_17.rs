@@ -13,8 +13,8 @@ use schema::status::{ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
 use crate::scenario::{
-    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, before_apply, exit_code, manual, newer, plan, poll_of, release, stable,
-    with_info,
+    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, before_apply, exit_code, manual,
+    newer, plan, poll_of, release, stable, with_info,
 };
 
 mod rules_15_to_17;
@@ -25,7 +25,8 @@ pub(crate) fn with_deadline() -> Desired {
     Desired { progress_deadline: Some(Duration::from_secs(60)), auto_rollback: true, ..exit_code() }
 }
 
-/// The first release has arrived, and a fetch of the second one, made at second 100, has found work.
+/// The first release has arrived, and a fetch of the second one, made at second 100, has found
+/// work.
 pub(crate) fn at_the_second_release() -> Scenario {
     let mut it = Scenario::new(with_deadline());
     it.run(Fetch, 0);
@@ -47,7 +48,10 @@ fn rule_12_a_release_past_its_progress_deadline_is_stuck_and_goes_back_once() {
     let back = Action::Rollback { from: release(2), to: release(1) };
     assert_eq!(it.actions.iter().filter(|action| **action == back).count(), 1);
     it.until_without_answer(10_000);
-    assert_eq!(it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(), 1);
+    assert_eq!(
+        it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(),
+        1
+    );
 }
 
 #[test]
@@ -63,7 +67,10 @@ fn rule_12_a_rollback_that_is_stuck_itself_does_not_go_round_in_circles() {
         it.until_without_answer(later);
         it.is("FAILED STUCK");
     }
-    assert_eq!(it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(), 1);
+    assert_eq!(
+        it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(),
+        1
+    );
 }
 
 #[test]
@@ -71,44 +78,71 @@ fn rule_12_a_rollback_that_somebody_rejected_took_nothing_back() {
     let gates = || Desired { gates: vec![manual(false, 1)], ..with_deadline() };
     let mut it = Scenario::new(with_deadline());
     it.run(Fetch, 0);
-    it.send(Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&with_deadline(), 2) })));
+    it.send(Event::Desired(Box::new(Desired {
+        released_at: it.now,
+        ..newer(&with_deadline(), 2)
+    })));
     it.run(Fetch, 0);
     it.is("CONVERGED");
-    it.send(Event::Desired(Box::new(Desired { is_rollback: true, stable_before: true, ..newer(&gates(), 3) })));
+    it.send(Event::Desired(Box::new(Desired {
+        is_rollback: true,
+        stable_before: true,
+        ..newer(&gates(), 3)
+    })));
     it.run(Fetch, 2);
     it.reject("ann");
-    it.send(Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&with_deadline(), 4) })));
+    it.send(Event::Desired(Box::new(Desired {
+        released_at: it.now,
+        ..newer(&with_deadline(), 4)
+    })));
     it.run(Fetch, 2);
     it.run(Apply, 1);
     let later = it.seconds(it.now) as i64 + 100;
     it.until_without_answer(later);
     it.is("FAILED STUCK");
-    assert!(it.actions.contains(&Action::Rollback { from: release(4), to: release(2) }), "{:?}", it.actions.last());
+    assert!(
+        it.actions.contains(&Action::Rollback { from: release(4), to: release(2) }),
+        "{:?}",
+        it.actions.last()
+    );
 }
 
 #[test]
-fn rule_12_a_rollback_that_is_refused_says_why_and_is_asked_for_again_when_the_release_is_stuck_again() {
+fn rule_12_a_rollback_that_is_refused_says_why_and_is_asked_for_again_when_the_release_is_stuck_again()
+ {
     let mut it = at_the_second_release();
     it.run(Apply, 1);
     it.until_without_answer(160);
-    let refused = |number| Event::RollbackRefused { from: release(number), why: "`w` is missing".to_owned() };
+    let refused =
+        |number| Event::RollbackRefused { from: release(number), why: "`w` is missing".to_owned() };
     it.send(refused(3));
     assert!(!it.state().standing().message.contains("missing"), "another release's");
     it.send(refused(2));
     it.is("FAILED STUCK");
-    assert!(it.state().standing().message.contains("not taken back: `w` is missing"), "{}", it.state().standing().message);
-    let back = |it: &Scenario| it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count();
+    assert!(
+        it.state().standing().message.contains("not taken back: `w` is missing"),
+        "{}",
+        it.state().standing().message
+    );
+    let back = |it: &Scenario| {
+        it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count()
+    };
     it.until_without_answer(5_000);
     assert_eq!(back(&it), 1);
     it.send(Event::Retry { who: "ann".to_owned() });
     it.until_without_answer(10_000);
     it.is("FAILED STUCK");
     assert_eq!(back(&it), 2);
-    assert!(!it.state().standing().message.contains("missing"), "it is asked anew: {}", it.state().standing().message);
+    assert!(
+        !it.state().standing().message.contains("missing"),
+        "it is asked anew: {}",
+        it.state().standing().message
+    );
 }
 
 #[test]
-fn rule_12_a_channel_goes_back_to_a_version_that_it_had_past_the_channels_and_not_past_the_people() {
+fn rule_12_a_channel_goes_back_to_a_version_that_it_had_past_the_channels_and_not_past_the_people()
+{
     let gates = || Desired { gates: vec![stable(&["staging"]), manual(false, 1)], ..exit_code() };
     let mut it = Scenario::new(Desired { stable_before: true, ..gates() });
     it.upstream("staging", Some("svc-9"));
@@ -150,14 +184,17 @@ fn rule_12_people_and_gates_stop_the_progress_deadline() {
 #[test]
 fn rule_12_a_changed_progress_deadline_counts_from_the_change() {
     let mut it = Scenario::new(with_deadline());
-    it.until_without_answer(50)
-        .send(Event::Desired(Box::new(Desired { progress_deadline: Some(Duration::from_secs(30)), ..with_deadline() })));
+    it.until_without_answer(50).send(Event::Desired(Box::new(Desired {
+        progress_deadline: Some(Duration::from_secs(30)),
+        ..with_deadline()
+    })));
     it.until_without_answer(79);
     it.is("CONVERGING FETCH_FAILED");
     it.until_without_answer(80);
     it.is("FAILED STUCK");
     let mut it = Scenario::new(with_deadline());
-    it.until_without_answer(50).send(Event::Desired(Box::new(Desired { progress_deadline: None, ..with_deadline() })));
+    it.until_without_answer(50)
+        .send(Event::Desired(Box::new(Desired { progress_deadline: None, ..with_deadline() })));
     it.until_without_answer(100_000);
     it.is("CONVERGING FETCH_FAILED");
 }
@@ -193,12 +230,22 @@ fn rule_13_a_running_job_is_stopped_past_its_timeout() {
     let outcome = it.exited(143, FetchResult::default());
     it.ends(fetch.job, outcome);
     it.is("CONVERGING FETCH_FAILED");
-    assert!(it.state().standing().message.contains("timeout of 10m"), "{}", it.state().standing().message);
+    assert!(
+        it.state().standing().message.contains("timeout of 10m"),
+        "{}",
+        it.state().standing().message
+    );
 }
 
 #[test]
 fn rule_13_a_command_whose_pod_has_long_to_end_is_waited_for_so_long() {
-    for (grace_ms, more_s) in [(Some(300_000), 270), (Some(30_000), 0), (Some(0), 0), (Some(i64::MAX as u64), 86_370), (None, 0)] {
+    for (grace_ms, more_s) in [
+        (Some(300_000), 270),
+        (Some(30_000), 0),
+        (Some(0), 0),
+        (Some(i64::MAX as u64), 86_370),
+        (None, 0),
+    ] {
         let mut desired = apply_only();
         desired.apply.stop_grace = grace_ms.map(Duration::from_millis);
         let mut it = Scenario::new(desired);
@@ -231,7 +278,10 @@ fn rule_13_an_apply_without_timeout_can_be_cancelled_even_when_nobody_answers() 
 #[test]
 fn rule_13_an_approval_expires_when_it_has_a_timeout() {
     for granted in [false, true] {
-        let mut it = Scenario::new(Desired { approval_timeout: Some(Duration::from_secs(10)), ..before_apply() });
+        let mut it = Scenario::new(Desired {
+            approval_timeout: Some(Duration::from_secs(10)),
+            ..before_apply()
+        });
         it.run(Fetch, 2);
         if granted {
             it.until(5).approve("ann");
@@ -251,7 +301,11 @@ fn rule_13_an_approval_expires_when_it_has_a_timeout() {
 #[test]
 fn rule_13_a_retry_policy_that_is_used_up_falls_back_to_the_poll_interval() {
     let mut desired = exit_code();
-    poll_of(&mut desired).retry = Some(RetryPolicy { base: Duration::from_secs(1), max: Duration::from_secs(60), max_attempts: Some(3) });
+    poll_of(&mut desired).retry = Some(RetryPolicy {
+        base: Duration::from_secs(1),
+        max: Duration::from_secs(60),
+        max_attempts: Some(3),
+    });
     let mut it = Scenario::new(desired);
     for (second, next) in [(0, 1.0), (1, 3.0), (3, 33.0), (33, 63.0)] {
         it.until(second).run(Fetch, 1);

@@ -1,10 +1,12 @@
-//! One instance, told second by second. Sends events, checks every invariant after each, and that a state survives being
-//! stored; nothing starts but what a test grants.
+//! One instance, told second by second. Sends events, checks every invariant after each, and that a
+//! state survives being stored; nothing starts but what a test grants.
 
 use std::time::Duration;
 
 use engine::action::{Action, LogLine, StartJob, StopReason};
-use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy};
+use engine::desired::{
+    ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy,
+};
 use engine::event::{Event, FetchResult, Outcome, Wait};
 use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
 use engine::{State, next_wake, step};
@@ -27,9 +29,14 @@ pub(crate) struct Scenario {
     pub(crate) actions: Vec<Action>,
 }
 
-/// A release `svc-1` with an exit-code fetch: poll 30 s, steady 300 s, grace 600 s, retry 30 s to 300 s on exit code 75.
+/// A release `svc-1` with an exit-code fetch: poll 30 s, steady 300 s, grace 600 s, retry 30 s to
+/// 300 s on exit code 75.
 pub(crate) fn exit_code() -> Desired {
-    let retry = RetryPolicy { base: Duration::from_secs(30), max: Duration::from_secs(300), max_attempts: None };
+    let retry = RetryPolicy {
+        base: Duration::from_secs(30),
+        max: Duration::from_secs(300),
+        max_attempts: None,
+    };
     Desired {
         release: release(1),
         version: "svc-1".to_owned(),
@@ -40,12 +47,21 @@ pub(crate) fn exit_code() -> Desired {
         target: None,
         observe: Observe::Poll(PollPolicy {
             mode: FetchAnswer::ExitCode,
-            cadence: Cadence::Interval { poll: Duration::from_secs(30), steady: Duration::from_secs(300) },
+            cadence: Cadence::Interval {
+                poll: Duration::from_secs(30),
+                steady: Duration::from_secs(300),
+            },
             retry: None,
             timeout: Duration::from_secs(600),
             stop_grace: None,
         }),
-        apply: ApplyPolicy { retryable_exit_codes: vec![75], retry, window: None, timeout: None, stop_grace: None },
+        apply: ApplyPolicy {
+            retryable_exit_codes: vec![75],
+            retry,
+            window: None,
+            timeout: None,
+            stop_grace: None,
+        },
         get_info: None,
         gates: Vec::new(),
         require_approval_before_apply: false,
@@ -85,9 +101,22 @@ pub(crate) fn apply_only() -> Desired {
 
 /// The same with getInfo: poll 300 s, retry 30 s to 600 s.
 pub(crate) fn with_info() -> Desired {
-    let retry = RetryPolicy { base: Duration::from_secs(30), max: Duration::from_secs(600), max_attempts: None };
-    let cadence = Cadence::Interval { poll: Duration::from_secs(300), steady: Duration::from_secs(300) };
-    Desired { get_info: Some(InfoPolicy { cadence, retry, timeout: Duration::from_secs(600), stop_grace: None }), ..exit_code() }
+    let retry = RetryPolicy {
+        base: Duration::from_secs(30),
+        max: Duration::from_secs(600),
+        max_attempts: None,
+    };
+    let cadence =
+        Cadence::Interval { poll: Duration::from_secs(300), steady: Duration::from_secs(300) };
+    Desired {
+        get_info: Some(InfoPolicy {
+            cadence,
+            retry,
+            timeout: Duration::from_secs(600),
+            stop_grace: None,
+        }),
+        ..exit_code()
+    }
 }
 
 pub(crate) fn release(number: u8) -> ReleaseId {
@@ -106,7 +135,12 @@ pub(crate) fn other_commands(desired: &Desired) -> Desired {
 }
 
 pub(crate) fn manual(every_action: bool, min_approvers: u32) -> Gate {
-    Gate::ManualApproval { name: Some("qa".to_owned()), description: None, every_action, min_approvers }
+    Gate::ManualApproval {
+        name: Some("qa".to_owned()),
+        description: None,
+        every_action,
+        min_approvers,
+    }
 }
 
 pub(crate) fn stable(channels: &[&str]) -> Gate {
@@ -148,7 +182,11 @@ impl Scenario {
         let (state, actions) = step(self.state.take().unwrap(), event.clone(), self.now);
         state.check().unwrap_or_else(|broken| panic!("{broken} after {event:?}: {state:#?}"));
         let stored = serde_json::to_string(&state).unwrap();
-        assert_eq!(serde_json::from_str::<State>(&stored).unwrap(), state, "a state survives being stored");
+        assert_eq!(
+            serde_json::from_str::<State>(&stored).unwrap(),
+            state,
+            "a state survives being stored"
+        );
         assert!(next_wake(&state).is_none_or(|at| at > state.seen_at()), "no wake in the past");
         self.state = Some(state);
         self.actions.extend(actions.iter().cloned());
@@ -174,7 +212,9 @@ impl Scenario {
             if self.now < target && self.wants(JobKind::Fetch) {
                 self.run(JobKind::Fetch, 1);
             }
-            let Some(at) = next_wake(self.state()).filter(|at| *at <= target) else { return self.until(second) };
+            let Some(at) = next_wake(self.state()).filter(|at| *at <= target) else {
+                return self.until(second);
+            };
             self.now = at;
             self.send(Event::Tick);
         }
@@ -182,7 +222,8 @@ impl Scenario {
 
     /// The second at which the next Tick is due.
     pub(crate) fn wakes_at(&self) -> Option<f64> {
-        next_wake(self.state()).map(|at| at.since_ms(Timestamp::from_millis(START_MS)) as f64 / 1_000.0)
+        next_wake(self.state())
+            .map(|at| at.since_ms(Timestamp::from_millis(START_MS)) as f64 / 1_000.0)
     }
 
     pub(crate) fn seconds(&self, at: Timestamp) -> f64 {
@@ -194,7 +235,9 @@ impl Scenario {
     pub(crate) fn start(&mut self, kind: JobKind) -> StartJob {
         assert!(self.wants(kind), "{kind} is not wanted: {:?}", self.state().standing());
         let actions = self.send(Event::Granted(kind));
-        let [Action::Start(start)] = &actions[..] else { panic!("{kind} was granted and brought {actions:?}") };
+        let [Action::Start(start)] = &actions[..] else {
+            panic!("{kind} was granted and brought {actions:?}")
+        };
         assert_eq!(start.kind, kind);
         start.clone()
     }
@@ -217,14 +260,28 @@ impl Scenario {
     /// The place where it is to run says what keeps it from starting, for a minute at most.
     pub(crate) fn waits(&mut self, job: JobId, why: &str) {
         let (why, ends_when) = (why.to_owned(), "the image can be pulled".to_owned());
-        let wait = Wait { why, ends_when, until: self.now.plus_ms(60_000), tried_again: false, is_unseen: false };
+        let wait = Wait {
+            why,
+            ends_when,
+            until: self.now.plus_ms(60_000),
+            tried_again: false,
+            is_unseen: false,
+        };
         self.send(Event::JobWaits { job, wait: Some(Box::new(wait)) });
     }
 
     /// The place where it runs cannot be looked at, or can again.
     pub(crate) fn is_unseen(&mut self, job: JobId, why: Option<&str>) {
         let ends_when = "the cluster answers".to_owned();
-        let wait = |why: &str| Box::new(Wait { why: why.to_owned(), ends_when, until: self.now, tried_again: true, is_unseen: true });
+        let wait = |why: &str| {
+            Box::new(Wait {
+                why: why.to_owned(),
+                ends_when,
+                until: self.now,
+                tried_again: true,
+                is_unseen: true,
+            })
+        };
         self.send(Event::JobWaits { job, wait: why.map(wait) });
     }
 
@@ -277,7 +334,11 @@ impl Scenario {
 
     #[track_caller]
     pub(crate) fn pending(&self) -> ApprovalId {
-        self.state().pending_approvals().next().unwrap_or_else(|| panic!("nothing is asked: {:?}", self.state().standing())).id
+        self.state()
+            .pending_approvals()
+            .next()
+            .unwrap_or_else(|| panic!("nothing is asked: {:?}", self.state().standing()))
+            .id
     }
 
     pub(crate) fn asked_so_far(&self) -> usize {
@@ -300,12 +361,19 @@ impl Scenario {
     }
 
     pub(crate) fn upstream(&mut self, channel: &str, version: Option<&str>) {
-        self.send(Event::Upstream { channel: channel.parse().unwrap(), converged_version: version.map(str::to_owned), rolled_back: None });
+        self.send(Event::Upstream {
+            channel: channel.parse().unwrap(),
+            converged_version: version.map(str::to_owned),
+            rolled_back: None,
+        });
     }
 
     pub(crate) fn status(&self) -> String {
         let standing = self.state().standing();
-        standing.reason.map_or_else(|| standing.status.to_string(), |reason| format!("{} {reason}", standing.status))
+        standing.reason.map_or_else(
+            || standing.status.to_string(),
+            |reason| format!("{} {reason}", standing.status),
+        )
     }
 
     #[track_caller]
@@ -327,7 +395,11 @@ pub(crate) fn limits(total: u32, per_runtime: Option<u32>) -> Limits {
 }
 
 /// Grants all that has room now and returns the kinds.
-pub(crate) fn grant_all(lanes: &mut ConcurrencyLimiter, states: &mut [State], now: Timestamp) -> Vec<JobKind> {
+pub(crate) fn grant_all(
+    lanes: &mut ConcurrencyLimiter,
+    states: &mut [State],
+    now: Timestamp,
+) -> Vec<JobKind> {
     let mut granted = Vec::new();
     while let Some((instance, kind)) = lanes.next(now) {
         let state = states.iter_mut().find(|state| state.instance() == instance).unwrap();

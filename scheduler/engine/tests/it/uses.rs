@@ -1,5 +1,6 @@
-//! Which approvals an apply uses: those by which it was let through, and no others, whatever is asked and said while it runs (rules 7
-//! and 15). And what counts as applied where no fetch can tell (rule 6).
+//! Which approvals an apply uses: those by which it was let through, and no others, whatever is
+//! asked and said while it runs (rules 7 and 15). And what counts as applied where no fetch can
+//! tell (rule 6).
 
 use engine::desired::{Desired, Gate};
 use engine::event::{Event, FetchResult, Outcome};
@@ -76,27 +77,41 @@ fn p8_an_apply_uses_no_answer_to_a_question_that_was_asked_after_it_had_begun() 
             it.decide(go, "bob", Decision::Reject);
         }
         it.leaves_work(apply);
-        it.is(if raised { "WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED" } else { "FAILED MANUAL_APPROVAL_REJECTED" });
+        it.is(if raised {
+            "WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED"
+        } else {
+            "FAILED MANUAL_APPROVAL_REJECTED"
+        });
     }
 }
 
 #[test]
 fn p8_what_is_said_while_an_apply_runs_holds_for_all_that_starts_after_it() {
     let ends = |what: &str, it: &Scenario| match what {
-        "gave its turn back" => Outcome::NotStarted { why: "job-1 still uses /tf.plan".to_owned(), surroundings: true },
+        "gave its turn back" => {
+            Outcome::NotStarted { why: "job-1 still uses /tf.plan".to_owned(), surroundings: true }
+        }
         "ran" => it.exited(1, FetchResult::default()),
         _ => Outcome::Unknown { why: "lost".to_owned(), gone: true },
     };
     for what in ["gave its turn back", "ran", "nobody knows"] {
-        for (gate, raised) in [(shared("go", 1), shared("go", 2)), (manual(false, 1), manual(false, 2)), (manual(true, 1), manual(true, 2))]
-        {
+        for (gate, raised) in [
+            (shared("go", 1), shared("go", 2)),
+            (manual(false, 1), manual(false, 2)),
+            (manual(true, 1), manual(true, 2)),
+        ] {
             for is_no in [true, false] {
                 let desired = gated(std::slice::from_ref(&gate));
                 let (mut it, apply) = applying(&desired);
                 let asked = it.state().approvals()[0].id;
                 if is_no {
                     it.decide(asked, "ann", Decision::Reject);
-                    assert!(it.state().standing().message.contains(&format!("`pvnctl jobs cancel {apply}` stops it")));
+                    assert!(
+                        it.state()
+                            .standing()
+                            .message
+                            .contains(&format!("`pvnctl jobs cancel {apply}` stops it"))
+                    );
                     it.decide(asked, "ann", Decision::Approve);
                 } else {
                     it.send(Event::Desired(Box::new(gated(std::slice::from_ref(&raised)))));
@@ -109,7 +124,12 @@ fn p8_what_is_said_while_an_apply_runs_holds_for_all_that_starts_after_it() {
                     it.run(Fetch, 2);
                 }
                 assert!(!it.wants(Apply), "{what}: {:?}", it.state().standing());
-                assert_eq!(it.status().starts_with("FAILED MANUAL_APPROVAL_REJECTED"), is_no, "{what}: {:?}", it.state().standing());
+                assert_eq!(
+                    it.status().starts_with("FAILED MANUAL_APPROVAL_REJECTED"),
+                    is_no,
+                    "{what}: {:?}",
+                    it.state().standing()
+                );
             }
         }
     }
@@ -159,7 +179,11 @@ fn p2_a_no_or_more_approvers_before_an_apply_is_handed_over_are_obeyed() {
         assert_eq!(start_now(it.state(), apply, it.now), Start::Void, "raised: {raised}");
         it.send(Event::Unstarted { job: apply });
         it.run(Fetch, 2);
-        it.is(if raised { "WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED" } else { "FAILED MANUAL_APPROVAL_REJECTED" });
+        it.is(if raised {
+            "WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED"
+        } else {
+            "FAILED MANUAL_APPROVAL_REJECTED"
+        });
     }
 }
 
@@ -191,7 +215,10 @@ fn a_yes_by_which_the_release_has_arrived_is_past_taking_back() {
     let used = it.state().approvals()[0].id;
     it.decide(used, "bob", Decision::Reject);
     assert_eq!(it.state().approvals()[0].status, ApprovalStatus::Approved);
-    it.send(Event::Desired(Box::new(Desired { compiled: BlobId::of(b"other commands"), ..desired })));
+    it.send(Event::Desired(Box::new(Desired {
+        compiled: BlobId::of(b"other commands"),
+        ..desired
+    })));
     it.run(Fetch, 2);
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
 }

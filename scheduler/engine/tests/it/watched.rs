@@ -1,11 +1,14 @@
-//! Instances that somebody watches: what is told comes by itself, in generations, and is fresh for so long.
+//! Instances that somebody watches: what is told comes by itself, in generations, and is fresh for
+//! so long.
 
 use std::time::Duration;
 
 use engine::desired::{Desired, Observe, WatchPolicy};
 use engine::event::{ClockStep, Event, Outcome};
 use engine::limiter::ConcurrencyLimiter;
-use engine::observation::{Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport};
+use engine::observation::{
+    Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport,
+};
 use engine::{State, Surroundings, explain, next_wake};
 use schema::api::Cause;
 use schema::cause::CauseCode;
@@ -13,15 +16,27 @@ use schema::id::{BlobId, JobId};
 use schema::output::RuntimeObject;
 use schema::status::ApprovalKind;
 
-use crate::scenario::{Apply, Fetch, START_MS, Scenario, apply_only, exit_code, limits, manual, newer, other_commands};
+use crate::scenario::{
+    Apply, Fetch, START_MS, Scenario, apply_only, exit_code, limits, manual, newer, other_commands,
+};
 
 /// Fresh for a minute.
 fn watched() -> Desired {
-    Desired { observe: Observe::Watch(WatchPolicy { fresh_for: Duration::from_secs(60) }), ..exit_code() }
+    Desired {
+        observe: Observe::Watch(WatchPolicy { fresh_for: Duration::from_secs(60) }),
+        ..exit_code()
+    }
 }
 
 fn report(world: ObservedWorld) -> WorldReport {
-    WorldReport { world, fingerprint: None, plan: None, explanation: None, is_cut: false, doubt: None }
+    WorldReport {
+        world,
+        fingerprint: None,
+        plan: None,
+        explanation: None,
+        is_cut: false,
+        doubt: None,
+    }
 }
 
 /// One object that runs this version.
@@ -32,8 +47,16 @@ fn runs(version: &str) -> WorldReport {
     WorldReport { fingerprint, ..report(ObservedWorld::Objects(vec![object])) }
 }
 
-fn observation(it: &Scenario, generation: u64, result: Result<WorldReport, ObservationError>) -> Event {
-    Event::Observed(Box::new(Observation { source: ObservationSource::Watch(generation), at: it.now, result }))
+fn observation(
+    it: &Scenario,
+    generation: u64,
+    result: Result<WorldReport, ObservationError>,
+) -> Event {
+    Event::Observed(Box::new(Observation {
+        source: ObservationSource::Watch(generation),
+        at: it.now,
+        result,
+    }))
 }
 
 /// The watch of now tells this.
@@ -44,7 +67,12 @@ fn tells(it: &mut Scenario, report: WorldReport) {
 }
 
 fn cause(it: &Scenario, code: CauseCode) -> Option<Cause> {
-    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
+    let told = explain(
+        it.state(),
+        &ConcurrencyLimiter::new(limits(1, None), it.now),
+        it.now,
+        Surroundings::default(),
+    );
     told.causes.into_iter().find(|cause| cause.code == code)
 }
 
@@ -61,7 +89,11 @@ fn changes_nothing(it: &Scenario, event: Event) {
 fn rule_02_what_a_watch_tells_counts_without_any_fetch() {
     let mut it = Scenario::new(watched());
     it.is("CONVERGING NO_CURRENT_STATE");
-    assert!(it.state().standing().message.contains("first answer of the watch"), "{}", it.state().standing().message);
+    assert!(
+        it.state().standing().message.contains("first answer of the watch"),
+        "{}",
+        it.state().standing().message
+    );
     assert_eq!(cause(&it, CauseCode::WatchAwaited).unwrap().until, Some(it.now.plus_ms(60_000)));
     tells(&mut it, runs("svc-1"));
     it.is("CONVERGED");
@@ -82,15 +114,30 @@ fn a_watch_that_is_silent_for_too_long_is_an_error_until_it_is_heard_of() {
     assert_eq!(it.wakes_at(), Some(65.0), "that nothing was heard is noticed by itself");
     it.until(64).is("CONVERGED");
     it.until(65).is("CONVERGED FETCH_FAILED");
-    assert!(it.state().standing().message.contains("the watch was not heard of for 1m"), "{}", it.state().standing().message);
+    assert!(
+        it.state().standing().message.contains("the watch was not heard of for 1m"),
+        "{}",
+        it.state().standing().message
+    );
     let told = cause(&it, CauseCode::NotHeard).unwrap();
-    assert_eq!((told.since.map(|at| it.seconds(at)), told.until.map(|at| it.seconds(at))), (Some(5.0), Some(125.0)));
-    assert!(told.message.contains("ends when it is heard of again, and `pvnctl services retry`"), "{}", told.message);
+    assert_eq!(
+        (told.since.map(|at| it.seconds(at)), told.until.map(|at| it.seconds(at))),
+        (Some(5.0), Some(125.0))
+    );
+    assert!(
+        told.message.contains("ends when it is heard of again, and `pvnctl services retry`"),
+        "{}",
+        told.message
+    );
     assert_eq!(it.logged("watch.failed").count(), 1);
     it.until(185).is("CONVERGING FETCH_FAILED");
     assert_eq!(it.logged("watch.failed").count(), 1, "the same once more is no news");
     let told = cause(&it, CauseCode::NotHeard).unwrap();
-    assert!(told.message.starts_with("3 times in a row; ") && told.since.map(|at| it.seconds(at)) == Some(5.0), "{told:?}");
+    assert!(
+        told.message.starts_with("3 times in a row; ")
+            && told.since.map(|at| it.seconds(at)) == Some(5.0),
+        "{told:?}"
+    );
     tells(&mut it, runs("svc-1"));
     it.is("CONVERGED");
     assert_eq!(cause(&it, CauseCode::NotHeard), None);
@@ -104,7 +151,11 @@ fn rule_05_nothing_is_applied_on_what_a_silent_watch_told_before() {
     assert!(it.wants(Apply));
     it.until(60);
     it.declines(Apply);
-    assert!(it.state().standing().message.contains("waits for the watch to tell how things are now"), "{:?}", it.state().standing());
+    assert!(
+        it.state().standing().message.contains("waits for the watch to tell how things are now"),
+        "{:?}",
+        it.state().standing()
+    );
     tells(&mut it, runs("svc-0"));
     it.start(Apply);
 }
@@ -114,7 +165,8 @@ fn a_watch_that_says_why_it_cannot_see_is_heard_of() {
     let mut it = Scenario::new(watched());
     tells(&mut it, runs("svc-1"));
     it.until(50);
-    let error = ObservationError { why: "may not list what it watches".to_owned(), blame: Blame::Command };
+    let error =
+        ObservationError { why: "may not list what it watches".to_owned(), blame: Blame::Command };
     let event = observation(&it, it.state().watch_generation().unwrap(), Err(error));
     it.send(event);
     it.is("CONVERGED FETCH_FAILED");
@@ -133,7 +185,14 @@ fn p4_what_is_of_another_generation_or_of_a_job_changes_nothing_in_any_state() {
         changes_nothing(it, observation(it, first, Ok(runs("svc-1"))));
         changes_nothing(it, observation(it, u64::MAX, Ok(runs("svc-1"))));
         let source = ObservationSource::Job(JobId::derive(&[b"somebody's"]));
-        changes_nothing(it, Event::Observed(Box::new(Observation { source, at: it.now, result: Ok(runs("svc-1")) })));
+        changes_nothing(
+            it,
+            Event::Observed(Box::new(Observation {
+                source,
+                at: it.now,
+                result: Ok(runs("svc-1")),
+            })),
+        );
     };
     it.send(Event::Desired(Box::new(newer(&watched(), 2))));
     assert_ne!(it.state().watch_generation(), Some(first));
@@ -173,7 +232,11 @@ fn rule_03_work_that_a_watch_finds_is_approved_by_its_fingerprint_and_applied() 
     assert!(it.wants(Apply), "the same work needs no other yes");
     tells(&mut it, runs("svc-00"));
     it.is("WAITING_MANUAL_APPROVAL VERSION_MISMATCH");
-    assert!(it.state().standing().message.contains("was for other work than the watch finds now"), "{:?}", it.state().standing());
+    assert!(
+        it.state().standing().message.contains("was for other work than the watch finds now"),
+        "{:?}",
+        it.state().standing()
+    );
     it.approve("ann");
     let apply = it.start(Apply);
     assert_eq!((apply.fetch_job, apply.plan), (None, None));
@@ -188,12 +251,19 @@ fn rule_05_after_an_apply_only_what_is_told_since_its_end_decides() {
     let during = it.state().watch_generation().unwrap();
     it.until(10);
     tells(&mut it, runs("svc-1"));
-    assert!(it.state().objects()[0].versions.iter().any(|at| at.version == "svc-1"), "people see how it goes");
+    assert!(
+        it.state().objects()[0].versions.iter().any(|at| at.version == "svc-1"),
+        "people see how it goes"
+    );
     it.is("CONVERGING VERSION_MISMATCH");
     let outcome = it.exited(1, Default::default());
     it.ends(apply.job, outcome);
     it.is("FAILED APPLY_FAILED");
-    assert!(it.state().standing().message.contains("if the watch still sees work"), "{}", it.state().standing().message);
+    assert!(
+        it.state().standing().message.contains("if the watch still sees work"),
+        "{}",
+        it.state().standing().message
+    );
     let late = observation(&it, during, Ok(runs("svc-1")));
     changes_nothing(&it, late);
     assert!(!it.wants(Fetch));
@@ -217,7 +287,11 @@ fn rule_04_the_effect_of_an_apply_has_the_grace_period_to_show() {
     let mut it = Scenario::new(watched());
     tells(&mut it, runs("svc-0"));
     it.run(Apply, 0);
-    assert!(it.state().standing().message.contains("waits for the watch"), "{:?}", it.state().standing());
+    assert!(
+        it.state().standing().message.contains("waits for the watch"),
+        "{:?}",
+        it.state().standing()
+    );
     tells(&mut it, runs("svc-0"));
     assert!(cause(&it, CauseCode::GracePeriod).unwrap().message.contains("the watch goes on"));
     it.until(30);
@@ -227,7 +301,10 @@ fn rule_04_the_effect_of_an_apply_has_the_grace_period_to_show() {
 
 #[test]
 fn who_asks_to_look_now_gets_another_generation_and_no_fetch() {
-    for question in [Event::Refresh { who: "ann".to_owned(), tries_again: false }, Event::Retry { who: "ann".to_owned() }] {
+    for question in [
+        Event::Refresh { who: "ann".to_owned(), tries_again: false },
+        Event::Retry { who: "ann".to_owned() },
+    ] {
         let mut it = Scenario::new(watched());
         tells(&mut it, runs("svc-1"));
         let before = it.state().watch_generation().unwrap();
@@ -236,12 +313,21 @@ fn who_asks_to_look_now_gets_another_generation_and_no_fetch() {
         let after = it.state().watch_generation().unwrap();
         assert!(after > before && it.state().is_outdated() && !it.wants(Fetch));
         let message = &it.state().standing().message;
-        assert!(message.contains("when the watch last told; it looks anew, and no fetch is run"), "{message}");
-        assert!(it.actions.iter().any(|action| format!("{action:?}").contains("so the watch looks anew and no fetch is run")));
+        assert!(
+            message.contains("when the watch last told; it looks anew, and no fetch is run"),
+            "{message}"
+        );
+        assert!(it.actions.iter().any(|action| {
+            format!("{action:?}").contains("so the watch looks anew and no fetch is run")
+        }));
         let late = observation(&it, before, Ok(runs("svc-0")));
         changes_nothing(&it, late);
         it.send(question.clone());
-        assert_eq!(it.state().watch_generation(), Some(after), "who asks once more waits for the same answer");
+        assert_eq!(
+            it.state().watch_generation(),
+            Some(after),
+            "who asks once more waits for the same answer"
+        );
         tells(&mut it, runs("svc-1"));
         it.is("CONVERGED");
         assert!(!it.state().is_outdated());
@@ -340,8 +426,7 @@ fn a_row_with_any_freshness_is_minded_at_a_bounded_pace() {
 #[test]
 fn what_is_polled_or_not_looked_at_is_stored_as_versions_of_before_had_it() {
     let stored = serde_json::to_string(Scenario::new(exit_code()).state()).unwrap();
-    let fetch =
-        r#""fetch":{"mode":"ExitCode","cadence":{"Interval":{"poll_ms":30000,"steady_ms":300000}},"retry":null,"timeout_ms":600000}"#;
+    let fetch = r#""fetch":{"mode":"ExitCode","cadence":{"Interval":{"poll_ms":30000,"steady_ms":300000}},"retry":null,"timeout_ms":600000}"#;
     assert!(stored.contains(fetch) && !stored.contains("watch"), "{stored}");
     let it = Scenario::new(apply_only());
     let stored = serde_json::to_string(it.state()).unwrap();

@@ -1,5 +1,6 @@
-//! A model of the driver and of everything between it and the world: commits state and actions together, performs
-//! afterwards, crashes in between, starts again, relists; a network that loses, doubles, delays and reorders.
+//! A model of the driver and of everything between it and the world: commits state and actions
+//! together, performs afterwards, crashes in between, starts again, relists; a network that loses,
+//! doubles, delays and reorders.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,7 +8,10 @@ use engine::action::{Action, StartJob};
 use engine::desired::Desired;
 use engine::event::{Event, Outcome, Wait};
 use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
-use engine::{GoBack, Start, State, Surroundings, explain, go_back_now, next_wake, start_now, step, void_start};
+use engine::{
+    GoBack, Start, State, Surroundings, explain, go_back_now, next_wake, start_now, step,
+    void_start,
+};
 use schema::id::{BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{ApprovalKind, JobKind, Status};
 use schema::time::Timestamp;
@@ -31,8 +35,8 @@ const START_MS: i64 = 1_782_900_000_000;
 /// The last two are on the runtime that hangs.
 const SERVICES: usize = 9;
 const SICK: usize = 7;
-/// True time within which everything converges once the faults have ended: some apply windows open once an hour, some
-/// approvals expire, some grace periods take ten minutes.
+/// True time within which everything converges once the faults have ended: some apply windows open
+/// once an hour, some approvals expire, some grace periods take ten minutes.
 const CALM_BOUND_MS: i64 = 6 * 3_600_000;
 const TRACED: usize = 80;
 
@@ -121,15 +125,21 @@ impl Driver {
         let mut random = Random::new(seed);
         let watches = watches(seed);
         let now = Timestamp::from_millis(START_MS);
-        let mut shapes: Vec<Desired> = (0..SERVICES * 2).map(|at| people::configure(&mut random, at % 2 == 1, watches)).collect();
+        let mut shapes: Vec<Desired> = (0..SERVICES * 2)
+            .map(|at| people::configure(&mut random, at % 2 == 1, watches))
+            .collect();
         for shape in &mut shapes {
             shape.max_concurrency = max_concurrency(shape.runtime.as_str());
         }
         for shape in &mut shapes[SICK * 2..] {
-            (shape.runtime, shape.max_concurrency, shape.apply.timeout) = ("sick".parse().unwrap(), None, None);
+            (shape.runtime, shape.max_concurrency, shape.apply.timeout) =
+                ("sick".parse().unwrap(), None, None);
         }
-        let states: Vec<State> =
-            (0..shapes.len()).map(|at| State::new(InstanceId::derive(&[&seed.to_le_bytes(), &at.to_le_bytes()]), now)).collect();
+        let states: Vec<State> = (0..shapes.len())
+            .map(|at| {
+                State::new(InstanceId::derive(&[&seed.to_le_bytes(), &at.to_le_bytes()]), now)
+            })
+            .collect();
         let mut driver = Self {
             seed,
             random,
@@ -161,7 +171,13 @@ impl Driver {
         for service in 0..SERVICES {
             driver.release(service, None);
         }
-        for happening in [Happening::Relist, Happening::Whim, Happening::Drift, Happening::Release, Happening::Jump] {
+        for happening in [
+            Happening::Relist,
+            Happening::Whim,
+            Happening::Drift,
+            Happening::Release,
+            Happening::Jump,
+        ] {
             driver.after(1_000, happening);
         }
         driver
@@ -175,7 +191,11 @@ impl Driver {
         self.calm_down();
         let deadline = self.true_ms + CALM_BOUND_MS;
         while let Some(late) = self.unconverged() {
-            assert!(self.true_ms < deadline, "calm for {CALM_BOUND_MS} ms and not converged: {}", self.describe(late));
+            assert!(
+                self.true_ms < deadline,
+                "calm for {CALM_BOUND_MS} ms and not converged: {}",
+                self.describe(late)
+            );
             self.turn();
         }
         self.steps
@@ -196,12 +216,20 @@ impl Driver {
 
     /// The next thing that happens, and everything that has room afterwards.
     fn turn(&mut self) {
-        let wake = self.wakes.first().map(|(at, _)| *at).into_iter().chain(self.lanes.next_wake(self.wall())).min();
+        let wake = self
+            .wakes
+            .first()
+            .map(|(at, _)| *at)
+            .into_iter()
+            .chain(self.lanes.next_wake(self.wall()))
+            .min();
         let wake_ms = wake.map(|at| at.as_millis() - START_MS - self.offset_ms);
         let (&(at_ms, number), _) = self.queue.first_key_value().unwrap();
         if wake_ms.is_some_and(|wake_ms| wake_ms <= at_ms) {
             self.true_ms = self.true_ms.max(wake_ms.unwrap_or(0));
-            if let Some((_, instance)) = self.wakes.first().copied().filter(|(at, _)| *at <= self.wall()) {
+            if let Some((_, instance)) =
+                self.wakes.first().copied().filter(|(at, _)| *at <= self.wall())
+            {
                 self.handle(instance, Event::Tick);
             }
         } else {
@@ -214,7 +242,10 @@ impl Driver {
             let Some((instance, kind)) = self.lanes.next(now) else { break };
             let instance = self.ids[&instance];
             self.handle(instance, Event::Granted(kind));
-            assert!(self.crashed || self.states[instance].wants(kind).is_none(), "a grant is used or declined, never kept");
+            assert!(
+                self.crashed || self.states[instance].wants(kind).is_none(),
+                "a grant is used or declined, never kept"
+            );
         }
         if self.crashed {
             self.restart();
@@ -272,9 +303,17 @@ impl Driver {
             Happening::SetBack => self.step_clock(-24 * 3_600_000),
             Happening::Help => {
                 for instance in 0..self.states.len() {
-                    let told = explain(&self.states[instance], &self.lanes, self.wall(), Surroundings::default());
-                    let codes: Vec<&str> = told.causes.iter().map(|cause| cause.code.as_str()).collect();
-                    if let Some(event) = people::help(&self.states[instance], &codes, &mut self.random) {
+                    let told = explain(
+                        &self.states[instance],
+                        &self.lanes,
+                        self.wall(),
+                        Surroundings::default(),
+                    );
+                    let codes: Vec<&str> =
+                        told.causes.iter().map(|cause| cause.code.as_str()).collect();
+                    if let Some(event) =
+                        people::help(&self.states[instance], &codes, &mut self.random)
+                    {
                         self.ask(instance, event);
                     }
                 }
@@ -300,8 +339,14 @@ impl Driver {
         }
         self.steps += 1;
         let now = self.wall();
-        let old = self.oracle.wants_copy(&self.states[instance], &event).then(|| self.states[instance].clone());
-        let state = std::mem::replace(&mut self.states[instance], State::new(InstanceId::from_bytes([0; 16]), now));
+        let old = self
+            .oracle
+            .wants_copy(&self.states[instance], &event)
+            .then(|| self.states[instance].clone());
+        let state = std::mem::replace(
+            &mut self.states[instance],
+            State::new(InstanceId::from_bytes([0; 16]), now),
+        );
         let (state, actions) = step(state, event.clone(), now);
         self.trace.push_back((now, instance, event.clone(), state.standing().status));
         if self.trace.len() > TRACED {
@@ -309,13 +354,21 @@ impl Driver {
         }
         state.check().unwrap_or_else(|broken| panic!("{broken}: {state:#?}"));
         let stored = serde_json::to_string(&state).unwrap();
-        let read: State = serde_json::from_str(&stored).unwrap_or_else(|error| panic!("{error}: {stored}"));
+        let read: State =
+            serde_json::from_str(&stored).unwrap_or_else(|error| panic!("{error}: {stored}"));
         assert_eq!(read, state, "a state survives being stored");
         let state = read;
-        assert!(next_wake(&state).is_none_or(|at| at > state.seen_at()), "a wake in the past: {state:#?}");
+        assert!(
+            next_wake(&state).is_none_or(|at| at > state.seen_at()),
+            "a wake in the past: {state:#?}"
+        );
         if let Some(old) = old {
             let ticked = step(old, Event::Tick, now);
-            assert_eq!((&state, &actions), (&ticked.0, &ticked.1), "P4: a result that is not awaited moves nothing");
+            assert_eq!(
+                (&state, &actions),
+                (&ticked.0, &ticked.1),
+                "P4: a result that is not awaited moves nothing"
+            );
         }
         self.oracle.observe(instance, &event, &state, &actions, &self.world, now, self.true_ms);
         if let Event::Retry { .. } = event {
@@ -343,7 +396,9 @@ impl Driver {
         if self.steps.is_multiple_of(64) && !self.crashed {
             self.look_closely(instance);
         }
-        if let Some(job) = void_start(&self.states[instance], now).filter(|job| self.waiting.contains(job) && !self.crashed) {
+        if let Some(job) = void_start(&self.states[instance], now)
+            .filter(|job| self.waiting.contains(job) && !self.crashed)
+        {
             self.handle(instance, Event::Unstarted { job });
         }
     }
@@ -363,7 +418,11 @@ impl Driver {
             self.told[instance].clone_from(&version);
             let delay = self.random.between(0, 50);
             let rolled_back = state.rolled_back().cloned().map(Box::new);
-            let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version: version, rolled_back };
+            let event = Event::Upstream {
+                channel: "staging".parse().unwrap(),
+                converged_version: version,
+                rolled_back,
+            };
             self.after(delay, Happening::Deliver(instance + 1, Box::new(event)));
         }
     }
@@ -378,7 +437,10 @@ impl Driver {
             }
             Action::Start(start) => self.spawn(instance, start),
             Action::Withdraw { job, .. } => {
-                assert!(!self.world.processes.contains_key(&job), "{job} is withdrawn and was started");
+                assert!(
+                    !self.world.processes.contains_key(&job),
+                    "{job} is withdrawn and was started"
+                );
                 self.waiting.remove(&job);
             }
             Action::Stop { job, .. } => {

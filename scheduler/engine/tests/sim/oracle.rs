@@ -1,6 +1,7 @@
-//! The promises P1 to P8 as assertions, from an account of its own: it hears every event and every action and never
-//! looks inside a state, so a mistake of the engine is not repeated here. (P1 itself is asserted where processes start,
-//! in `driver.rs`; that a late result moves nothing, P4, beside the step.)
+//! The promises P1 to P8 as assertions, from an account of its own: it hears every event and every
+//! action and never looks inside a state, so a mistake of the engine is not repeated here. (P1
+//! itself is asserted where processes start, in `driver.rs`; that a late result moves nothing, P4,
+//! beside the step.)
 
 use std::collections::BTreeMap;
 
@@ -98,19 +99,28 @@ enum Answer {
 
 impl Oracle {
     pub(crate) fn new(instances: usize) -> Self {
-        Self { accounts: (0..instances).map(|_| Account::default()).collect(), flights: BTreeMap::new(), started: BTreeMap::new() }
+        Self {
+            accounts: (0..instances).map(|_| Account::default()).collect(),
+            flights: BTreeMap::new(),
+            started: BTreeMap::new(),
+        }
     }
 
-    /// Whether this event must change nothing but what a Tick would: the news of a job that nobody waits for.
+    /// Whether this event must change nothing but what a Tick would: the news of a job that nobody
+    /// waits for.
     pub(crate) fn wants_copy(&self, state: &State, event: &Event) -> bool {
         match event {
-            Event::JobEnded { job, .. } | Event::JobStarted { job, .. } | Event::JobWaits { job, .. } => {
+            Event::JobEnded { job, .. }
+            | Event::JobStarted { job, .. }
+            | Event::JobWaits { job, .. } => {
                 state.job(*job).is_none() && state.given_up().all(|known| known != *job)
             }
             // And what a watch tells that is not wanted any more.
             Event::Observed(observation) => match observation.source {
                 ObservationSource::Job(_) => true,
-                ObservationSource::Watch(generation) => state.watch_generation() != Some(generation),
+                ObservationSource::Watch(generation) => {
+                    state.watch_generation() != Some(generation)
+                }
             },
             _ => false,
         }
@@ -125,7 +135,10 @@ impl Oracle {
         self.accounts.iter_mut().for_each(|account| account.watch.recovered += 1);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "it hears everything there is to hear about one step")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "it hears everything there is to hear about one step"
+    )]
     pub(crate) fn observe(
         &mut self,
         instance: usize,
@@ -150,12 +163,19 @@ impl Oracle {
                 spent: false,
                 expires_at: None,
             });
-            account.grants.entry(approval.id).and_modify(|grant| grant.expires_at = approval.expires_at);
+            account
+                .grants
+                .entry(approval.id)
+                .and_modify(|grant| grant.expires_at = approval.expires_at);
         }
         self.decide(instance, event, after);
-        // What the instance itself shows as history can open nothing any more; that only makes this account stricter.
+        // What the instance itself shows as history can open nothing any more; that only makes this
+        // account stricter.
         for approval in after.approvals().iter().filter(|approval| approval.over) {
-            self.accounts[instance].grants.entry(approval.id).and_modify(|grant| grant.spent = true);
+            self.accounts[instance]
+                .grants
+                .entry(approval.id)
+                .and_modify(|grant| grant.spent = true);
         }
         for action in actions {
             match action {
@@ -163,16 +183,27 @@ impl Oracle {
                 Action::Stop { job, why } => {
                     if let Some(flight) = self.flights.get_mut(job) {
                         flight.unwanted |= *why == StopReason::NotWanted;
-                        let least_ms = flight.start.timeout.unwrap_or(START_DEADLINE).as_millis() as i64 - SLACK_MS / 10;
-                        let early = *why == StopReason::Deadline && !flight.time_unknown && true_ms - flight.began_ms < least_ms;
-                        assert!(!early, "{job} was stopped after {} ms although it has {least_ms}", true_ms - flight.began_ms);
+                        let least_ms = flight.start.timeout.unwrap_or(START_DEADLINE).as_millis()
+                            as i64
+                            - SLACK_MS / 10;
+                        let early = *why == StopReason::Deadline
+                            && !flight.time_unknown
+                            && true_ms - flight.began_ms < least_ms;
+                        assert!(
+                            !early,
+                            "{job} was stopped after {} ms although it has {least_ms}",
+                            true_ms - flight.began_ms
+                        );
                         flight.stopped_ms = flight.stopped_ms.or(Some(true_ms));
                     }
                 }
                 Action::Rollback { from, .. } => {
                     let account = &mut self.accounts[instance];
                     assert!(!account.rolled_back.contains(from), "a release goes back once");
-                    assert!(!account.observer && !account.paused && !account.cancelled, "nothing goes back that waits for a person");
+                    assert!(
+                        !account.observer && !account.paused && !account.cancelled,
+                        "nothing goes back that waits for a person"
+                    );
                     account.rolled_back.push(*from);
                 }
                 Action::Withdraw { .. } | Action::Log(_) => {}
@@ -183,7 +214,11 @@ impl Oracle {
         let looks = account.desired.as_ref().is_some_and(|desired| desired.observe.looks());
         account.arrived |= status == Status::Converged && !(looks && account.unseen);
         assert_eq!(status == Status::Deleted, account.deleted, "DELETED");
-        assert_eq!(status == Status::Paused, account.paused && !account.deleted && account.desired.is_some(), "PAUSED");
+        assert_eq!(
+            status == Status::Paused,
+            account.paused && !account.deleted && account.desired.is_some(),
+            "PAUSED"
+        );
     }
 
     fn hear(&mut self, instance: usize, event: &Event, true_ms: i64) {
@@ -191,7 +226,9 @@ impl Oracle {
         let account = &mut self.accounts[instance];
         match event {
             Event::Desired(desired) => {
-                if account.deleted && account.desired.as_ref().is_some_and(|old| old.release == desired.release) {
+                if account.deleted
+                    && account.desired.as_ref().is_some_and(|old| old.release == desired.release)
+                {
                     account.desired = Some((**desired).clone());
                     return; // it comes back with a release
                 }
@@ -200,7 +237,8 @@ impl Oracle {
                 }
                 account.deleted = false;
                 let old = account.desired.replace((**desired).clone());
-                let changed = old.as_ref().map(|old| (old.release, old.compiled)) != Some((desired.release, desired.compiled));
+                let changed = old.as_ref().map(|old| (old.release, old.compiled))
+                    != Some((desired.release, desired.compiled));
                 if old.is_none_or(|old| old.release != desired.release) {
                     account.grants.values_mut().for_each(|grant| grant.spent = true);
                     account.arrived = false;
@@ -212,7 +250,11 @@ impl Oracle {
                     account.arrived = false;
                     account.unseen = true;
                     // What was said was said about other commands.
-                    account.grants.values_mut().filter(|grant| !grant.votes.is_empty()).for_each(|grant| grant.spent |= !grant.rejected);
+                    account
+                        .grants
+                        .values_mut()
+                        .filter(|grant| !grant.votes.is_empty())
+                        .for_each(|grant| grant.spent |= !grant.rejected);
                 }
             }
             Event::Deleted => account.deleted = true,
@@ -225,11 +267,19 @@ impl Oracle {
             Event::Retry { .. } if !applying && !account.deleted => {
                 account.cancelled = false;
                 account.fresh = None;
-                account.grants.values_mut().filter(|grant| grant.rejected).for_each(|grant| grant.spent = true);
+                account
+                    .grants
+                    .values_mut()
+                    .filter(|grant| grant.rejected)
+                    .for_each(|grant| grant.spent = true);
             }
             Event::Refresh { .. } if !account.deleted && !account.paused => account.fresh = None,
-            Event::RollbackDropped { from } => account.rolled_back.retain(|release| release != from),
-            Event::Upstream { converged_version: Some(version), .. } => account.heard.push(version.clone()),
+            Event::RollbackDropped { from } => {
+                account.rolled_back.retain(|release| release != from)
+            }
+            Event::Upstream { converged_version: Some(version), .. } => {
+                account.heard.push(version.clone())
+            }
             Event::Cancel { job, .. } => {
                 if let Some(flight) = self.flights.get_mut(job) {
                     flight.cancelled = true;
@@ -241,15 +291,23 @@ impl Oracle {
     }
 
     fn applying(&self, instance: usize) -> bool {
-        self.flights.values().any(|flight| flight.instance == instance && flight.start.kind == JobKind::Apply)
+        self.flights
+            .values()
+            .any(|flight| flight.instance == instance && flight.start.kind == JobKind::Apply)
     }
 
     fn decide(&mut self, instance: usize, event: &Event, after: &State) {
         let Event::Decided { approval, who, decision, .. } = event else { return };
         let is_past = self.accounts[instance].arrived
-            && after.approvals().iter().all(|at| at.id != *approval || at.kind != ApprovalKind::Apply)
+            && after
+                .approvals()
+                .iter()
+                .all(|at| at.id != *approval || at.kind != ApprovalKind::Apply)
             && after.pending_approvals().all(|at| at.id != *approval)
-            && after.approvals().iter().all(|at| at.id != *approval || at.status != ApprovalStatus::Rejected);
+            && after
+                .approvals()
+                .iter()
+                .all(|at| at.id != *approval || at.status != ApprovalStatus::Rejected);
         let Some(grant) = self.accounts[instance].grants.get_mut(approval) else { return };
         let is_live = after.approvals().iter().any(|at| at.id == *approval && !at.over);
         let shared_again = grant.spent && grant.kind == ApprovalKind::Shared && is_live;
@@ -271,7 +329,8 @@ impl Oracle {
         grant.votes.insert(who.clone(), *decision);
     }
 
-    /// Jobs that this step took out of flight, and what their end means; whether an apply is among them.
+    /// Jobs that this step took out of flight, and what their end means; whether an apply is among
+    /// them.
     fn land(&mut self, instance: usize, event: &Event, after: &State) -> bool {
         let mut has_landed = false;
         let gone: Vec<JobId> = self
@@ -288,7 +347,10 @@ impl Oracle {
             let outcome = match event {
                 Event::JobEnded { job: ended, outcome } if *ended == job => Some(outcome),
                 _ => {
-                    assert!(flight.stopped_ms.is_some(), "only a job that was stopped is given up without a word");
+                    assert!(
+                        flight.stopped_ms.is_some(),
+                        "only a job that was stopped is given up without a word"
+                    );
                     None
                 }
             };
@@ -305,16 +367,29 @@ impl Oracle {
         has_landed
     }
 
-    fn start(&mut self, instance: usize, start: &StartJob, world: &World, now: Timestamp, true_ms: i64) {
+    fn start(
+        &mut self,
+        instance: usize,
+        start: &StartJob,
+        world: &World,
+        now: Timestamp,
+        true_ms: i64,
+    ) {
         let job = start.job;
         assert!(self.started.insert(job, instance).is_none(), "P4: {job} is decided once");
         assert!(!world.processes.contains_key(&job));
         let account = &self.accounts[instance];
         let desired = account.desired.as_ref().unwrap();
         assert!(!account.deleted, "nothing starts for what is deleted");
-        assert_eq!((start.release, start.compiled, &start.version), (desired.release, desired.compiled, &desired.version), "P2: wanted");
-        let same_slot =
-            |flight: &&Flight| flight.instance == instance && (flight.start.kind == JobKind::GetInfo) == (start.kind == JobKind::GetInfo);
+        assert_eq!(
+            (start.release, start.compiled, &start.version),
+            (desired.release, desired.compiled, &desired.version),
+            "P2: wanted"
+        );
+        let same_slot = |flight: &&Flight| {
+            flight.instance == instance
+                && (flight.start.kind == JobKind::GetInfo) == (start.kind == JobKind::GetInfo)
+        };
         assert!(self.flights.values().find(same_slot).is_none(), "one fetch or apply at a time");
         if start.kind != JobKind::GetInfo {
             assert!(!account.paused, "P2: unpaused");
@@ -324,7 +399,9 @@ impl Oracle {
                 account.may_apply(start, desired, now);
                 account.is_fresh(true_ms);
             }
-            JobKind::Fetch => assert!(desired.observe.poll().is_some(), "{job}: a fetch is for what is polled"),
+            JobKind::Fetch => {
+                assert!(desired.observe.poll().is_some(), "{job}: a fetch is for what is polled")
+            }
             JobKind::GetInfo => {}
         }
         let flight = Flight {
@@ -344,8 +421,16 @@ impl Oracle {
     pub(crate) fn may_hand_over(&self, instance: usize, start: &StartJob, now: Timestamp) {
         let account = &self.accounts[instance];
         let desired = account.desired.as_ref().unwrap();
-        assert!(!account.deleted && !account.paused, "P2: {} is wanted and unpaused when it is handed over", start.job);
-        assert_eq!((start.release, start.compiled), (desired.release, desired.compiled), "P2: wanted when it is handed over");
+        assert!(
+            !account.deleted && !account.paused,
+            "P2: {} is wanted and unpaused when it is handed over",
+            start.job
+        );
+        assert_eq!(
+            (start.release, start.compiled),
+            (desired.release, desired.compiled),
+            "P2: wanted when it is handed over"
+        );
         account.may_apply(start, desired, now);
     }
 
@@ -361,23 +446,39 @@ impl Oracle {
             }
             let (since_ms, bound) = match (flight.stopped_ms, flight.start.timeout) {
                 (Some(stopped_ms), _) => (stopped_ms, STOP_DEADLINE),
-                (None, Some(timeout)) => (flight.began_ms, START_DEADLINE.max(timeout) + timeout + OVERTIME),
+                (None, Some(timeout)) => {
+                    (flight.began_ms, START_DEADLINE.max(timeout) + timeout + OVERTIME)
+                }
                 (None, None) if known.started_at.is_none() => (flight.began_ms, START_DEADLINE),
                 (None, None) => continue, // an apply without timeout that runs
             };
             let took_ms = true_ms - since_ms;
-            let bound_ms = bound.as_millis() as i64 + flight.recovered * RECOVERY.as_millis() as i64;
-            assert!(took_ms <= bound_ms + SLACK_MS, "P3: {job} is in flight for {took_ms} ms of {bound_ms}: {known:?}");
+            let bound_ms =
+                bound.as_millis() as i64 + flight.recovered * RECOVERY.as_millis() as i64;
+            assert!(
+                took_ms <= bound_ms + SLACK_MS,
+                "P3: {job} is in flight for {took_ms} ms of {bound_ms}: {known:?}"
+            );
         }
     }
 
-    pub(crate) fn check_limits(&self, states: &[State], limits: &Limits, max_concurrency: fn(&str) -> Option<u32>) {
+    pub(crate) fn check_limits(
+        &self,
+        states: &[State],
+        limits: &Limits,
+        max_concurrency: fn(&str) -> Option<u32>,
+    ) {
         let mut held: BTreeMap<(JobKind, &str), u32> = BTreeMap::new();
         for job in states.iter().flat_map(State::jobs_in_flight) {
             *held.entry((job.kind, job.runtime.as_str())).or_default() += 1;
         }
-        for (kind, limit) in [(JobKind::Fetch, limits.fetch), (JobKind::Apply, limits.apply), (JobKind::GetInfo, limits.get_info)] {
-            let total: u32 = held.iter().filter(|((at, _), _)| *at == kind).map(|(_, count)| count).sum();
+        for (kind, limit) in [
+            (JobKind::Fetch, limits.fetch),
+            (JobKind::Apply, limits.apply),
+            (JobKind::GetInfo, limits.get_info),
+        ] {
+            let total: u32 =
+                held.iter().filter(|((at, _), _)| *at == kind).map(|(_, count)| count).sum();
             assert!(total <= limit.total, "{total} {kind} in flight");
         }
         for ((kind, runtime), count) in held {
@@ -386,7 +487,10 @@ impl Oracle {
                 JobKind::Fetch => limits.fetch.per_runtime,
                 JobKind::GetInfo => limits.get_info.per_runtime,
             };
-            assert!(limit.is_none_or(|limit| count <= limit), "{count} {kind} in flight in {runtime}");
+            assert!(
+                limit.is_none_or(|limit| count <= limit),
+                "{count} {kind} in flight in {runtime}"
+            );
         }
     }
 }

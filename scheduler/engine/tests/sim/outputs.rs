@@ -1,4 +1,5 @@
-//! What a fetch may print: any JSON, mostly nearly right, at the edges of what the check lets through.
+//! What a fetch may print: any JSON, mostly nearly right, at the edges of what the check lets
+//! through.
 
 use schema::check;
 use schema::output::{FetchOutput, RuntimeObject};
@@ -47,7 +48,11 @@ const NUMBERS: &[&str] = &[
 ];
 
 fn text(random: &mut Random) -> String {
-    let text = if random.one_in(40) { "x".repeat(random.below(20_000) as usize) } else { (*random.pick(TEXTS)).to_owned() };
+    let text = if random.one_in(40) {
+        "x".repeat(random.below(20_000) as usize)
+    } else {
+        (*random.pick(TEXTS)).to_owned()
+    };
     serde_json::to_string(&text).unwrap()
 }
 
@@ -57,16 +62,33 @@ fn number(random: &mut Random) -> &'static str {
 }
 
 fn object(random: &mut Random) -> String {
-    let mut object = format!("\"name\": {}, \"objectType\": {}, \"message\": {}", text(random), text(random), text(random));
+    let mut object = format!(
+        "\"name\": {}, \"objectType\": {}, \"message\": {}",
+        text(random),
+        text(random),
+        text(random)
+    );
     if random.one_in(2) {
-        object += &format!(", \"debugEvents\": [{{\"timestamp\": \"{}\", \"message\": {}}}]", random.pick(INSTANTS), text(random));
+        object += &format!(
+            ", \"debugEvents\": [{{\"timestamp\": \"{}\", \"message\": {}}}]",
+            random.pick(INSTANTS),
+            text(random)
+        );
     }
     if random.one_in(3) {
-        object += &format!(", \"externalLinks\": [{{\"type\": \"LOG\", \"url\": {}, \"name\": {}}}]", text(random), text(random));
+        object += &format!(
+            ", \"externalLinks\": [{{\"type\": \"LOG\", \"url\": {}, \"name\": {}}}]",
+            text(random),
+            text(random)
+        );
     }
     if random.one_in(3) {
         let (replicas, target) = (number(random), number(random));
-        object += &format!(", \"versions\": [{{\"version\": {}, \"replicas\": {replicas}, \"targetReplicas\": {target}}}]", text(random));
+        object += &format!(
+            ", \"versions\": [{{\"version\": {}, \"replicas\": {replicas}, \"targetReplicas\": \
+             {target}}}]",
+            text(random)
+        );
     }
     if random.one_in(20) {
         object += ", \"status\": null";
@@ -78,10 +100,11 @@ fn object(random: &mut Random) -> String {
 pub(crate) fn objects(random: &mut Random) -> Result<Vec<RuntimeObject>, String> {
     let objects: Vec<String> = (0..random.below(4)).map(|_| object(random)).collect();
     let document = format!("{{\"objects\": [{}]}}", objects.join(", "));
-    let value = check::check(document.as_bytes(), StructuredKind::Fetch).map_err(|errors| errors[0].message.clone())?;
+    let value = check::check(document.as_bytes(), StructuredKind::Fetch)
+        .map_err(|errors| errors[0].message.clone())?;
     // The report takes it along as text.
     let value = serde_json::from_str(&serde_json::to_string(&value).unwrap()).unwrap();
-    let output: FetchOutput =
-        serde_json::from_value(value).unwrap_or_else(|error| panic!("what passes the check is read: {error}: {document}"));
+    let output: FetchOutput = serde_json::from_value(value)
+        .unwrap_or_else(|error| panic!("what passes the check is read: {error}: {document}"));
     Ok(output.objects)
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use engine::State;
 use engine::desired::{
-    ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy, WatchPolicy, Window,
+    ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy,
+    WatchPolicy, Window,
 };
 use engine::event::Event;
 use schema::id::{BlobId, ReleaseId};
@@ -22,7 +23,8 @@ pub(crate) const WINDOW_MS: i64 = 30 * 60_000;
 /// A schedule without an instant left.
 pub(crate) const RUN_OUT: &str = "0 0 9 1 1 * 2020";
 
-/// How an instance is configured; releases come and go. `watches`: whether somebody may watch it instead of polling.
+/// How an instance is configured; releases come and go. `watches`: whether somebody may watch it
+/// instead of polling.
 pub(crate) fn configure(random: &mut Random, production: bool, watches: bool) -> Desired {
     let mut desired = polled(random, production);
     if watches && desired.observe.looks() && random.one_in(2) {
@@ -51,7 +53,12 @@ fn polled(random: &mut Random, production: bool) -> Desired {
         1 => Cadence::Cron(Schedule::parse(RUN_OUT, None).unwrap()),
         _ => cadence,
     };
-    let info = InfoPolicy { cadence: cadence.clone(), retry: retry.clone(), timeout: Duration::from_secs(60), stop_grace: None };
+    let info = InfoPolicy {
+        cadence: cadence.clone(),
+        retry: retry.clone(),
+        timeout: Duration::from_secs(60),
+        stop_grace: None,
+    };
     let gates = gates(random, production);
     let opens = || Schedule::parse("0 0 * * * *", None).unwrap();
     Desired {
@@ -65,7 +72,11 @@ fn polled(random: &mut Random, production: bool) -> Desired {
         observe: match apply_only {
             true => Observe::Never,
             false => Observe::Poll(PollPolicy {
-                mode: if structured { FetchAnswer::StructuredOutput } else { FetchAnswer::ExitCode },
+                mode: if structured {
+                    FetchAnswer::StructuredOutput
+                } else {
+                    FetchAnswer::ExitCode
+                },
                 cadence,
                 retry: random.one_in(2).then(|| retry.clone()),
                 timeout: secs(random, 30, 600),
@@ -75,7 +86,10 @@ fn polled(random: &mut Random, production: bool) -> Desired {
         apply: ApplyPolicy {
             retryable_exit_codes: vec![75],
             retry,
-            window: random.one_in(5).then(|| Window { opens: opens(), duration: Duration::from_millis(WINDOW_MS as u64) }),
+            window: random.one_in(5).then(|| Window {
+                opens: opens(),
+                duration: Duration::from_millis(WINDOW_MS as u64),
+            }),
             timeout: random.one_in(2).then(|| secs(random, 30, 900)),
             stop_grace: None,
         },
@@ -101,10 +115,19 @@ pub(crate) fn gates(random: &mut Random, production: bool) -> Vec<Gate> {
     }
     if random.one_in(4) {
         let every_action = random.one_in(2);
-        gates.push(Gate::ManualApproval { name: None, description: None, every_action, min_approvers: random.between(1, 2) as u32 });
+        gates.push(Gate::ManualApproval {
+            name: None,
+            description: None,
+            every_action,
+            min_approvers: random.between(1, 2) as u32,
+        });
     }
     if random.one_in(6) {
-        gates.push(Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: random.between(1, 2) as u32 });
+        gates.push(Gate::SharedApproval {
+            name: "launch".to_owned(),
+            description: None,
+            min_approvers: random.between(1, 2) as u32,
+        });
     }
     gates
 }
@@ -130,9 +153,15 @@ fn decide(state: &State, random: &mut Random, rejects_one_in: u64) -> Option<Eve
         return None;
     }
     let pending = state.pending_approvals().next();
-    let approval = pending.filter(|_| !random.one_in(4)).unwrap_or_else(|| random.pick(state.approvals())).id;
+    let approval =
+        pending.filter(|_| !random.one_in(4)).unwrap_or_else(|| random.pick(state.approvals())).id;
     let decision = if random.one_in(rejects_one_in) { Decision::Reject } else { Decision::Approve };
-    Some(Event::Decided { approval, who: (*random.pick(PEOPLE)).to_owned(), decision, reason: None })
+    Some(Event::Decided {
+        approval,
+        who: (*random.pick(PEOPLE)).to_owned(),
+        decision,
+        reason: None,
+    })
 }
 
 /// What a helpful person does once all is calm: everything that the instance says would move it.
@@ -145,11 +174,23 @@ pub(crate) fn help(state: &State, codes: &[&str], random: &mut Random) -> Option
         return Some(Event::Observe(false));
     }
     if let Some(approval) = state.pending_approvals().next() {
-        return Some(Event::Decided { approval: approval.id, who, decision: Decision::Approve, reason: None });
+        return Some(Event::Decided {
+            approval: approval.id,
+            who,
+            decision: Decision::Approve,
+            reason: None,
+        });
     }
-    let needs_person = [Reason::Cancelled, Reason::ManualApprovalRejected, Reason::ApplyFailed, Reason::FetchFailed, Reason::Stuck];
+    let needs_person = [
+        Reason::Cancelled,
+        Reason::ManualApprovalRejected,
+        Reason::ApplyFailed,
+        Reason::FetchFailed,
+        Reason::Stuck,
+    ];
     let standing = state.standing();
-    let failed = standing.status == Status::Failed && standing.reason.is_some_and(|reason| needs_person.contains(&reason));
+    let failed = standing.status == Status::Failed
+        && standing.reason.is_some_and(|reason| needs_person.contains(&reason));
     let asks = codes.iter().any(|code| ["NO_FETCH_DUE", "FETCH_UNSETTLED"].contains(code));
     (failed || asks).then_some(Event::Retry { who })
 }

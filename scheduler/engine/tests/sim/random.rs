@@ -1,4 +1,5 @@
-//! Chance from a seed: SplitMix64 (Steele, Lea, Flood 2014), so that a seed gives the same world everywhere, always.
+//! Chance from a seed: SplitMix64 (Steele, Lea, Flood 2014), so that a seed gives the same world
+//! everywhere, always.
 
 pub(crate) struct Random(u64);
 

@@ -90,32 +90,48 @@ impl World {
     /// The fetches and applies of this instance that really run.
     pub(crate) fn running(&self, instance: usize) -> impl Iterator<Item = &Process> {
         self.processes.values().filter(move |process| {
-            process.instance == instance && process.alive && process.start.kind != JobKind::GetInfo && !process.forgiven
+            process.instance == instance
+                && process.alive
+                && process.start.kind != JobKind::GetInfo
+                && !process.forgiven
         })
     }
 
     /// A command ends by itself.
     pub(crate) fn end(&mut self, job: JobId, now: Timestamp) {
-        let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive) else { return };
+        let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive) else {
+            return;
+        };
         // Nothing more is heard of it; whether it is gone is another question.
-        process.alive = process.fate == Fate::Lost && process.immortal || process.fate == Fate::Orphaned;
+        process.alive =
+            process.fate == Fate::Lost && process.immortal || process.fate == Fate::Orphaned;
         process.ends_at = None;
         let target = &mut self.targets[process.instance];
-        let worked =
-            matches!(process.fate, Fate::Works | Fate::DoesAndFails(_)) || process.fate == Fate::Lost && process.start.attempt % 2 == 0;
+        let worked = matches!(process.fate, Fate::Works | Fate::DoesAndFails(_))
+            || process.fate == Fate::Lost && process.start.attempt % 2 == 0;
         if process.start.kind == JobKind::Apply && worked {
             *target = Target { version: Some(process.start.version.clone()), drift: 0 };
         }
         let (code, seen) = match (process.fate, process.start.kind) {
             (Fate::Fails(code) | Fate::DoesAndFails(code), _) => (code, FetchResult::default()),
-            (fate, JobKind::Fetch) => fetch(&process.start, process.structured, target, fate == Fate::Lies, process.decoration.take()),
+            (fate, JobKind::Fetch) => fetch(
+                &process.start,
+                process.structured,
+                target,
+                fate == Fate::Lies,
+                process.decoration.take(),
+            ),
             _ => (0, FetchResult::default()),
         };
         process.outcome = Some(match process.fate {
-            Fate::NotStarted { surroundings } => Outcome::NotStarted { why: "could not".to_owned(), surroundings },
+            Fate::NotStarted { surroundings } => {
+                Outcome::NotStarted { why: "could not".to_owned(), surroundings }
+            }
             Fate::InputLost => Outcome::InputLost { why: "could not".to_owned() },
             Fate::Lost => Outcome::Unknown { why: "lost".to_owned(), gone: !process.immortal },
-            Fate::Orphaned => Outcome::Unknown { why: "its wrapper was killed".to_owned(), gone: false },
+            Fate::Orphaned => {
+                Outcome::Unknown { why: "its wrapper was killed".to_owned(), gone: false }
+            }
             _ => Outcome::Exited {
                 code,
                 started_at: process.began_at,
@@ -129,7 +145,13 @@ impl World {
 
     /// Somebody asks it to stop; it ends at once here, being told of it takes its time.
     pub(crate) fn stop(&mut self, job: JobId) {
-        let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive && process.outcome.is_none()) else { return };
+        let Some(process) = self
+            .processes
+            .get_mut(&job)
+            .filter(|process| process.alive && process.outcome.is_none())
+        else {
+            return;
+        };
         process.alive = process.immortal;
         process.outcome = Some(Outcome::Cancelled { gone: !process.immortal });
     }
@@ -139,13 +161,15 @@ impl World {
         if let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive) {
             process.alive = false;
             if process.fate == Fate::Orphaned && process.start.kind == JobKind::Apply {
-                self.targets[process.instance] = Target { version: Some(process.start.version.clone()), drift: 0 };
+                self.targets[process.instance] =
+                    Target { version: Some(process.start.version.clone()), drift: 0 };
             }
             process.outcome = Some(Outcome::Cancelled { gone: true });
         }
     }
 
-    /// Forgets processes that are over and that no state names any more, so that a long run stays small.
+    /// Forgets processes that are over and that no state names any more, so that a long run stays
+    /// small.
     pub(crate) fn forget(&mut self, named: impl Fn(JobId) -> bool) {
         self.processes.retain(|job, process| process.alive || named(*job));
     }
@@ -161,22 +185,37 @@ fn fetch(
 ) -> (i32, FetchResult) {
     let clean = (target.version.as_ref() == Some(&start.version) && target.drift == 0) != lies;
     if structured {
-        let version = if clean { Some(start.version.clone()) } else { target.version.clone().filter(|version| *version != start.version) };
-        let versions: Vec<_> = version.into_iter().map(|version| serde_json::json!({"version": version, "active": true})).collect();
+        let version = if clean {
+            Some(start.version.clone())
+        } else {
+            target.version.clone().filter(|version| *version != start.version)
+        };
+        let versions: Vec<_> = version
+            .into_iter()
+            .map(|version| serde_json::json!({"version": version, "active": true}))
+            .collect();
         let object = serde_json::json!({"name": "web", "objectType": "Process", "status": "SUCCEEDED", "versions": versions});
         let object: RuntimeObject = serde_json::from_value(object).unwrap();
         let output = BlobId::of(format!("{:?}", object.versions).as_bytes());
         let objects = match decoration {
             None => Ok(vec![object]),
-            // More of what is so: the versions of the one that counts, everything else as it may come.
+            // More of what is so: the versions of the one that counts, everything else as it may
+            // come.
             Some(Ok(others)) => Ok(others
                 .into_iter()
-                .map(|other| RuntimeObject { versions: object.versions.clone(), status: object.status, ..other })
+                .map(|other| RuntimeObject {
+                    versions: object.versions.clone(),
+                    status: object.status,
+                    ..other
+                })
                 .chain([object.clone()])
                 .collect()),
             Some(Err(why)) => Err(why),
         };
-        return (0, FetchResult { objects: Some(objects), output: Some(output), ..FetchResult::default() });
+        return (
+            0,
+            FetchResult { objects: Some(objects), output: Some(output), ..FetchResult::default() },
+        );
     }
     if clean {
         let doubt = start.version.ends_with("1").then(|| "it printed a document".to_owned());

@@ -1,4 +1,5 @@
-//! What has to come before a channel: which channels a precondition names, and that nothing waits for itself. Called by `channels`.
+//! What has to come before a channel: which channels a precondition names, and that nothing waits
+//! for itself. Called by `channels`.
 
 use std::collections::BTreeMap;
 
@@ -35,20 +36,27 @@ pub(super) fn gate(
         Precondition::ReleaseChannelStable(stable) => {
             let place = place.field("releaseChannelStable");
             let channels = match &stable.channels {
-                StableChannels::ReleaseChannel(name) => match all.iter().find(|(channel, _)| channel.as_str() == name) {
-                    Some((channel, _)) => vec![channel.clone()],
-                    None => {
-                        problems.add(
-                            place.field("releaseChannel").problem(format!("unknown release channel `{name}`")).help(nearest::help(
-                                name,
-                                "channels",
-                                all.iter().map(|(channel, _)| channel.as_str()),
-                            )),
-                        );
-                        return None;
+                StableChannels::ReleaseChannel(name) => {
+                    match all.iter().find(|(channel, _)| channel.as_str() == name) {
+                        Some((channel, _)) => vec![channel.clone()],
+                        None => {
+                            problems.add(
+                                place
+                                    .field("releaseChannel")
+                                    .problem(format!("unknown release channel `{name}`"))
+                                    .help(nearest::help(
+                                        name,
+                                        "channels",
+                                        all.iter().map(|(channel, _)| channel.as_str()),
+                                    )),
+                            );
+                            return None;
+                        }
                     }
-                },
-                StableChannels::Selector(text) => selected(text, stable.allow_empty, &place.field("selector"), all, problems)?,
+                }
+                StableChannels::Selector(text) => {
+                    selected(text, stable.allow_empty, &place.field("selector"), all, problems)?
+                }
             };
             Some(Gate::ChannelsStable { channels })
         }
@@ -82,13 +90,21 @@ pub(super) fn selected(
             return None;
         }
     };
-    let channels: Vec<ChannelName> =
-        all.iter().filter(|(_, labels)| selector.matches(labels)).map(|(channel, _)| channel.clone()).collect();
+    let channels: Vec<ChannelName> = all
+        .iter()
+        .filter(|(_, labels)| selector.matches(labels))
+        .map(|(channel, _)| channel.clone())
+        .collect();
     if channels.is_empty() && !allow_empty {
         problems.add(
             place
-                .problem(format!("the selector `{text}` matches no release channel of the application"))
-                .help("check labels and groups of the channels, or set `allowEmpty: true` when there need not be any"),
+                .problem(format!(
+                    "the selector `{text}` matches no release channel of the application"
+                ))
+                .help(
+                    "check labels and groups of the channels, or set `allowEmpty: true` when \
+                     there need not be any",
+                ),
         );
         return None;
     }
@@ -97,7 +113,10 @@ pub(super) fn selected(
 
 /// What each channel waits for until it is stable.
 pub fn upstream(channels: &[Channel]) -> BTreeMap<&ChannelName, Vec<&ChannelName>> {
-    channels.iter().map(|channel| (&channel.name, channel.gates.iter().flat_map(Gate::upstream).collect())).collect()
+    channels
+        .iter()
+        .map(|channel| (&channel.name, channel.gates.iter().flat_map(Gate::upstream).collect()))
+        .collect()
 }
 
 pub(super) fn find_cycle(channels: &[Channel], problems: &mut Problems) {
@@ -108,7 +127,10 @@ pub(super) fn find_cycle(channels: &[Channel], problems: &mut Problems) {
     if let Some(place) = place {
         problems.add(
             place
-                .problem(format!("release channels wait for each other without end: {}", names.join(" waits for ")))
+                .problem(format!(
+                    "release channels wait for each other without end: {}",
+                    names.join(" waits for ")
+                ))
                 .help("take one of these preconditions out"),
         );
     }

@@ -6,15 +6,23 @@ use super::super::problem::{DocumentField, Problems};
 use super::JobFile;
 
 /// The one Job of the files, which must hold nothing else.
-pub(super) fn only_job(files: Vec<(Option<String>, &str)>, place: DocumentField, problems: &mut Problems) -> Option<JobFile> {
+pub(super) fn only_job(
+    files: Vec<(Option<String>, &str)>,
+    place: DocumentField,
+    problems: &mut Problems,
+) -> Option<JobFile> {
     let mut objects = Vec::new();
     for (file, text) in files {
         for range in yaml::documents(text) {
             match yaml::parse(&text[range.clone()]) {
-                Ok(Some(tree)) if !tree.is_null() => objects.push((file.clone(), text, range.start, tree)),
+                Ok(Some(tree)) if !tree.is_null() => {
+                    objects.push((file.clone(), text, range.start, tree))
+                }
                 Ok(_) => {}
                 Err(error) => {
-                    problems.add(place.problem(format!("malformed YAML in the Kubernetes file: {error}")));
+                    problems.add(
+                        place.problem(format!("malformed YAML in the Kubernetes file: {error}")),
+                    );
                     return None;
                 }
             }
@@ -22,12 +30,15 @@ pub(super) fn only_job(files: Vec<(Option<String>, &str)>, place: DocumentField,
     }
     let found: Vec<String> = objects.iter().map(|(_, _, _, tree)| words(tree)).collect();
     match (objects.pop(), objects.is_empty()) {
-        (Some((file, text, start, tree)), true) if is_job(&tree) => Some(JobFile { place, file, text: text.to_owned(), start, tree }),
+        (Some((file, text, start, tree)), true) if is_job(&tree) => {
+            Some(JobFile { place, file, text: text.to_owned(), start, tree })
+        }
         _ => {
             let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
-            problems.add(
-                place.problem(format!("a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found {found}")),
-            );
+            problems.add(place.problem(format!(
+                "a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; \
+                 found {found}"
+            )));
             None
         }
     }

@@ -1,5 +1,6 @@
-//! Documents that nobody would write, made from the schema itself: whatever passes the reader can be checked, compiled and
-//! shown without a panic. The values are those that break programs: empty, long, twice, templates, other scripts, edges of numbers.
+//! Documents that nobody would write, made from the schema itself: whatever passes the reader can
+//! be checked, compiled and shown without a panic. The values are those that break programs: empty,
+//! long, twice, templates, other scripts, edges of numbers.
 
 use config;
 use proptest::prelude::*;
@@ -10,7 +11,8 @@ use super::*;
 const SCHEMA: &str = include_str!("../../../../schema/json/config.json");
 
 /// Names that documents find each other by, one that is built in among them.
-const NAMES: &[&str] = &["local", "a", "b", "a-b", "x0123456789012345678901234567890123456789012345678901234567890-z"];
+const NAMES: &[&str] =
+    &["local", "a", "b", "a-b", "x0123456789012345678901234567890123456789012345678901234567890-z"];
 
 /// Texts for where the schema asks for nothing in particular.
 const TEXTS: &[&str] = &[
@@ -36,16 +38,26 @@ const TEXTS: &[&str] = &[
     "e\u{301}\u{202e}\u{1f469}\u{200d}\u{1f4bb}",
     "/",
     "../../..",
-    "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {containers: [{name: c, image: i}], restartPolicy: Never}}}\n",
+    "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {containers: \
+     [{name: c, image: i}], restartPolicy: Never}}}\n",
     "apiVersion: batch/v1\nkind: Job\nspec: {template: {spec: {containers: [{}, 1, null]}}}\n",
     "- &a [*a]",
 ];
 
 const DURATIONS: &[&str] = &["1ms", "0s", "1s", "876000h", "999999999999h", "1.5s", "-1s"];
-const CRONS: &[&str] = &["* * * * *", "0 0 31 2 *", "0 0 29 2 1", "0 30 2 * * *", "* * * * * * 2100", "60 * * * *", "@daily"];
+const CRONS: &[&str] = &[
+    "* * * * *",
+    "0 0 31 2 *",
+    "0 0 29 2 1",
+    "0 30 2 * * *",
+    "* * * * * * 2100",
+    "60 * * * *",
+    "@daily",
+];
 const ZONES: &[&str] = &["UTC", "Pacific/Apia", "Europe/Berlin", "Mars"];
 
-/// Answers to "which", one byte each; zeros for ever when they are used up, which end lists and leave out fields.
+/// Answers to "which", one byte each; zeros for ever when they are used up, which end lists and
+/// leave out fields.
 struct Choices<'a>(std::slice::Iter<'a, u8>);
 
 impl Choices<'_> {
@@ -63,7 +75,9 @@ fn value(schema: &Value, root: &Value, choices: &mut Choices<'_>, depth: usize) 
     if let Some(pointer) = schema["$ref"].as_str() {
         return value(root.pointer(&pointer[1..]).unwrap(), root, choices, depth);
     }
-    if let Some(inner) = schema["allOf"].as_array().and_then(|all| all.iter().find(|inner| inner.get("$ref").is_some()))
+    if let Some(inner) = schema["allOf"]
+        .as_array()
+        .and_then(|all| all.iter().find(|inner| inner.get("$ref").is_some()))
         && schema.get("properties").is_none()
     {
         return value(inner, root, choices, depth);
@@ -86,15 +100,16 @@ fn value(schema: &Value, root: &Value, choices: &mut Choices<'_>, depth: usize) 
 
 fn object(schema: &Value, root: &Value, choices: &mut Choices<'_>, depth: usize) -> Value {
     let mut made = Map::new();
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let exactly_one = schema.get("allOf").is_some();
     if let Some(fields) = schema["properties"].as_object() {
         let names: Vec<&String> = fields.keys().collect();
         let picked = choices.below(names.len());
         for (index, name) in names.into_iter().enumerate() {
             // Of most groups only one may be there; which ones are groups is for the reader to say.
-            let wanted =
-                required.contains(&name.as_str()) || if exactly_one { index == picked } else { depth < 12 && choices.below(4) == 3 };
+            let wanted = required.contains(&name.as_str())
+                || if exactly_one { index == picked } else { depth < 12 && choices.below(4) == 3 };
             if wanted {
                 made.insert(name.clone(), value(&fields[name], root, choices, depth + 1));
             }
@@ -102,7 +117,10 @@ fn object(schema: &Value, root: &Value, choices: &mut Choices<'_>, depth: usize)
     } else if schema["additionalProperties"].is_object() && depth < 12 {
         for _ in 0..choices.below(3) {
             let key = choices.of(&["A", "b", "PVN_JOB_ID", "PATH", "_"]);
-            made.insert(key.to_owned(), value(&schema["additionalProperties"], root, choices, depth + 1));
+            made.insert(
+                key.to_owned(),
+                value(&schema["additionalProperties"], root, choices, depth + 1),
+            );
         }
     }
     Value::Object(made)
@@ -126,7 +144,11 @@ fn text(schema: &Value, choices: &mut Choices<'_>) -> String {
 fn use_documents(texts: &[String]) -> usize {
     let mut documents = Vec::new();
     for text in texts {
-        let file = ConfigFile { path: "a.pvn.yaml".to_owned(), text: text.clone(), ..ConfigFile::default() };
+        let file = ConfigFile {
+            path: "a.pvn.yaml".to_owned(),
+            text: text.clone(),
+            ..ConfigFile::default()
+        };
         config::masked(text, &config::secrets(text), &[], |_| "***".to_owned());
         match config::read(&[file]) {
             Ok(found) => documents.extend(found),
@@ -144,11 +166,23 @@ fn use_documents(texts: &[String]) -> usize {
         for service in configs.services() {
             let Some(application) = configs.application(&service.application) else { continue };
             let Ok(channels) = super::super::channels(&configs, application) else { continue };
-            let Ok(values) = sound(super::super::values(&configs, service, &channels, &request("a=b b=1"), None, &Brackets)) else {
+            let Ok(values) = sound(super::super::values(
+                &configs,
+                service,
+                &channels,
+                &request("a=b b=1"),
+                None,
+                &Brackets,
+            )) else {
                 continue;
             };
             let id = ReleaseId::from_bytes([7; 16]);
-            let release = Release { id, version: "v", released_at: Timestamp::from_millis(i64::MAX), values: &values };
+            let release = Release {
+                id,
+                version: "v",
+                released_at: Timestamp::from_millis(i64::MAX),
+                values: &values,
+            };
             for channel in &channels {
                 drop(compile(&configs, &options, service, channel, &release, &Brackets));
             }
@@ -198,8 +232,11 @@ fn enough_of_what_is_made_passes_the_reader() {
     let root: Value = serde_json::from_str(SCHEMA).unwrap();
     let mut passed = 0;
     for seed in 0..400_u32 {
-        let bytes: Vec<u8> =
-            (0..40_u32).map(|at| (seed.wrapping_mul(2_654_435_761).wrapping_add(at.wrapping_mul(40_503)) >> 11) as u8).collect();
+        let bytes: Vec<u8> = (0..40_u32)
+            .map(|at| {
+                (seed.wrapping_mul(2_654_435_761).wrapping_add(at.wrapping_mul(40_503)) >> 11) as u8
+            })
+            .collect();
         let kind = ["runtime", "application", "service"][seed as usize % 3];
         passed += use_documents(&[document(kind, &root, &bytes)]);
     }

@@ -17,13 +17,18 @@ fn read(name: &str) -> Configs {
         if path.ends_with(".pvn.yaml") {
             let text = std::fs::read_to_string(entry.path()).unwrap();
             let references = config::references(&path, &text);
-            let attach = |path: String| (path.clone(), std::fs::read_to_string(directory.join(path)).unwrap());
-            let attachments = references.into_iter().map(|(reference, _)| attach(reference.path)).collect();
+            let attach = |path: String| {
+                (path.clone(), std::fs::read_to_string(directory.join(path)).unwrap())
+            };
+            let attachments =
+                references.into_iter().map(|(reference, _)| attach(reference.path)).collect();
             files.push(ConfigFile { path, text, attachments });
         }
     }
     let mut configs = Configs::default();
-    for document in config::read(&files).unwrap_or_else(|problems| panic!("{name}: {}", problems[0].render(false))) {
+    for document in config::read(&files)
+        .unwrap_or_else(|problems| panic!("{name}: {}", problems[0].render(false)))
+    {
         configs.put(document);
     }
     configs
@@ -36,7 +41,13 @@ fn the_examples_that_run_compile_on_this_machine() {
         assert_eq!(super::super::check(&configs, &Options::default(), None), [], "{name}");
         for application in configs.applications() {
             for channel in super::super::channels(&configs, application).unwrap() {
-                compiled_with(&configs, &Options { everything_local: true }, channel.name.as_str(), "").unwrap();
+                compiled_with(
+                    &configs,
+                    &Options { everything_local: true },
+                    channel.name.as_str(),
+                    "",
+                )
+                .unwrap();
             }
         }
     }
@@ -48,7 +59,11 @@ fn of_prodvanas_format_only_what_is_not_supported_yet_is_told() {
     let problems = super::super::check(&configs, &Options::default(), None);
     for problem in &problems {
         let follows = problem.message.contains("cannot run the jobs of another");
-        assert!(problem.message.starts_with("not supported yet: ") || follows, "{}", problem.snippet);
+        assert!(
+            problem.message.starts_with("not supported yet: ") || follows,
+            "{}",
+            problem.snippet
+        );
     }
     assert!(problems.len() > 5, "{}", problems.len());
 }

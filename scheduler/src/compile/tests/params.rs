@@ -2,13 +2,17 @@
 
 use super::*;
 
-/// What the runtime's `x` is when the service has these parameters, gives these values, and the release has these.
+/// What the runtime's `x` is when the service has these parameters, gives these values, and the
+/// release has these.
 fn check(parameters: &str, values: &str, params: &str, expected: &str) {
     let text = changed(
         SMALL,
         &[(
             "  application: app\n",
-            &format!("  application: app\n  parameters: {parameters}\n  customRuntime: {{parameterValues: {values}}}\n"),
+            &format!(
+                "  application: app\n  parameters: {parameters}\n  customRuntime: \
+                 {{parameterValues: {values}}}\n"
+            ),
         )],
     );
     let found = match compiled(&text, "staging", params) {
@@ -30,7 +34,12 @@ fn a_release_fills_the_service_and_the_service_fills_the_runtime() {
     check("[{name: p, int: {}}]", FROM_P, "p=-7", "<-7>");
     check("[{name: p, commit: {repository: r}}]", FROM_P, "p=abc", "<abc>");
     check("[{name: p, blob: {}}]", FROM_P, "p=text", "<text>");
-    check("[{name: my-param, string: {}}]", "[{name: x, string: '{{.Params.my-param}}'}]", "my-param=1", "1");
+    check(
+        "[{name: my-param, string: {}}]",
+        "[{name: x, string: '{{.Params.my-param}}'}]",
+        "my-param=1",
+        "1",
+    );
 }
 
 #[test]
@@ -53,7 +62,14 @@ fn required_and_missing_refuses_the_release() {
 
 #[test]
 fn bad_input_required_and_empty_refuses_the_release_whatever_the_type() {
-    for kind in ["string: {}", "int: {}", "dockerImage: {}", "secret: {}", "commit: {repository: r}", "blob: {}"] {
+    for kind in [
+        "string: {}",
+        "int: {}",
+        "dockerImage: {}",
+        "secret: {}",
+        "commit: {repository: r}",
+        "blob: {}",
+    ] {
         let definition = format!("[{{name: p, description: the tag, required: true, {kind}}}]");
         let told = "parameter `p` (the tag) is required and its value is empty";
         check(&definition, "[]", "p=", &format!("params.p: {told}"));
@@ -74,22 +90,39 @@ fn bad_input_required_and_empty_is_refused_of_a_runtimes_parameter_once_rendered
     ] {
         let runtime = format!("parameters: [{{name: x, required: true, {kind}}}]");
         let with = format!(
-            "  application: app\n  parameters: [{{name: p, string: {{}}}}]\n  customRuntime: {{parameterValues: [{{name: x, {value}}}]}}\n"
+            "  application: app\n  parameters: [{{name: p, string: {{}}}}]\n  customRuntime: \
+             {{parameterValues: [{{name: x, {value}}}]}}\n"
         );
         let text = changed(
             SMALL,
-            &[("parameters: [{name: x, string: {defaultValue: fallback}}]", runtime.as_str()), ("  application: app\n", with.as_str())],
+            &[
+                ("parameters: [{name: x, string: {defaultValue: fallback}}]", runtime.as_str()),
+                ("  application: app\n", with.as_str()),
+            ],
         );
         let problems = compiled(&text, "staging", "").unwrap_err();
-        assert_eq!(lines(&problems), ["service.customRuntime: parameter `x` is required and its value is empty"], "{kind} {value}");
+        assert_eq!(
+            lines(&problems),
+            ["service.customRuntime: parameter `x` is required and its value is empty"],
+            "{kind} {value}"
+        );
         let help = problems[0].help.as_deref().unwrap_or_default();
-        assert!(help.contains("runtime `tool` asks for it") && help.contains("leave `required` out"), "{help}");
+        assert!(
+            help.contains("runtime `tool` asks for it") && help.contains("leave `required` out"),
+            "{help}"
+        );
     }
 }
 
 #[test]
 fn the_help_of_a_required_value_that_is_empty_says_what_to_do() {
-    let text = changed(SMALL, &[("  application: app\n", "  application: app\n  parameters: [{name: p, required: true, string: {}}]\n")]);
+    let text = changed(
+        SMALL,
+        &[(
+            "  application: app\n",
+            "  application: app\n  parameters: [{name: p, required: true, string: {}}]\n",
+        )],
+    );
     let help = compiled(&text, "staging", "p=").unwrap_err()[0].help.clone().unwrap_or_default();
     for part in ["is the variable set", "leave `required` out"] {
         assert!(help.contains(part), "{part}: {help}");
@@ -102,22 +135,37 @@ fn bad_input_an_empty_text_is_no_tag_of_an_image_wherever_it_is_given() {
     let told = "parameter `p`: an empty text is not a tag of an image";
     check(image, "[]", "p=", &format!("params.p: {told}"));
     check(image, "[]", "p=v1 staging:p=", &format!("paramsForChannel.staging.p: {told}"));
-    // A runtime's image, given by a parameter of the service that is empty: by mistake, or because nobody has to give it.
+    // A runtime's image, given by a parameter of the service that is empty: by mistake, or because
+    // nobody has to give it.
     let given = |parameters: &str, value: &str, params: &str| {
         let with = format!(
-            "  application: app\n  parameters: {parameters}\n  customRuntime: {{parameterValues: [{{name: x, {value}: '{{{{.Params.p}}}}'}}]}}\n"
+            "  application: app\n  parameters: {parameters}\n  customRuntime: {{parameterValues: \
+             [{{name: x, {value}: '{{{{.Params.p}}}}'}}]}}\n"
         );
-        let text = changed(SMALL, &[("string: {defaultValue: fallback}", "dockerImage: {}"), ("  application: app\n", with.as_str())]);
-        compiled(&text, "staging", params).map(|made| made.commands.apply.argv[1].clone()).map_err(|problems| lines(&problems).join("\n"))
+        let text = changed(
+            SMALL,
+            &[
+                ("string: {defaultValue: fallback}", "dockerImage: {}"),
+                ("  application: app\n", with.as_str()),
+            ],
+        );
+        compiled(&text, "staging", params)
+            .map(|made| made.commands.apply.argv[1].clone())
+            .map_err(|problems| lines(&problems).join("\n"))
     };
     for value in ["string", "dockerImageTag"] {
         let told = format!(
-            "service.customRuntime.parameterValues[0].{value}: parameter `x` of runtime `tool`: an empty text is not a tag of an image"
+            "service.customRuntime.parameterValues[0].{value}: parameter `x` of runtime `tool`: \
+             an empty text is not a tag of an image"
         );
         assert_eq!(given(STRING, value, "p="), Err(told), "{value}");
         assert_eq!(given(STRING, value, ""), Ok(String::new()), "{value}");
         assert_eq!(given("[{name: p, dockerImage: {}}]", value, ""), Ok(String::new()), "{value}");
-        assert_eq!(given("[{name: p, dockerImage: {}}]", value, "p=v7"), Ok("v7".to_owned()), "{value}");
+        assert_eq!(
+            given("[{name: p, dockerImage: {}}]", value, "p=v7"),
+            Ok("v7".to_owned()),
+            "{value}"
+        );
     }
 }
 
@@ -127,18 +175,34 @@ fn bad_input_a_value_of_before_that_is_empty_by_what_the_config_says_now() {
         SMALL,
         &[(
             "  application: app\n",
-            "  application: app\n  parameters: [{name: a, required: true, string: {}}, {name: b, dockerImage: {}}, {name: c, required: true, secret: {}}]\n",
+            "  application: app\n  parameters: [{name: a, required: true, string: {}}, {name: b, \
+             dockerImage: {}}, {name: c, required: true, secret: {}}]\n",
         )],
     );
     let configs = configs(&text);
     let service = configs.services().next().unwrap();
-    let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
+    let channels =
+        super::super::channels(&configs, configs.application(&service.application).unwrap())
+            .unwrap();
     let sealed = StoredValue::Secret(SecretValue::Sealed(Brackets.seal("")));
-    let given = [("a", StoredValue::Text(String::new())), ("b", StoredValue::Text(String::new())), ("c", sealed)];
-    let values = Values { all: given.map(|(name, value)| (name.to_owned(), value)).into(), ..Values::default() };
-    let release =
-        Release { id: ReleaseId::from_bytes([7; 16]), version: "svc-1", released_at: Timestamp::from_millis(1000), values: &values };
-    let found = sound(compile(&configs, &Options::default(), service, &channels[0], &release, &Brackets)).unwrap_err();
+    let given = [
+        ("a", StoredValue::Text(String::new())),
+        ("b", StoredValue::Text(String::new())),
+        ("c", sealed),
+    ];
+    let values = Values {
+        all: given.map(|(name, value)| (name.to_owned(), value)).into(),
+        ..Values::default()
+    };
+    let release = Release {
+        id: ReleaseId::from_bytes([7; 16]),
+        version: "svc-1",
+        released_at: Timestamp::from_millis(1000),
+        values: &values,
+    };
+    let found =
+        sound(compile(&configs, &Options::default(), service, &channels[0], &release, &Brackets))
+            .unwrap_err();
     assert_eq!(
         lines(&found),
         [
@@ -151,14 +215,35 @@ fn bad_input_a_value_of_before_that_is_empty_by_what_the_config_says_now() {
 
 #[test]
 fn a_value_of_another_type_is_refused() {
-    check("[{name: p, int: {}}]", FROM_P, "p=abc", "params.p: parameter `p`: `abc` is not a whole number of 64 bits");
-    check("[{name: p, int: {}}]", FROM_P, "p=1.5", "params.p: parameter `p`: `1.5` is not a whole number of 64 bits");
-    check(STRING, FROM_P, "p=a\0b", "params.p: parameter `p`: the value holds a NUL character, which no command can be given");
+    check(
+        "[{name: p, int: {}}]",
+        FROM_P,
+        "p=abc",
+        "params.p: parameter `p`: `abc` is not a whole number of 64 bits",
+    );
+    check(
+        "[{name: p, int: {}}]",
+        FROM_P,
+        "p=1.5",
+        "params.p: parameter `p`: `1.5` is not a whole number of 64 bits",
+    );
+    check(
+        STRING,
+        FROM_P,
+        "p=a\0b",
+        "params.p: parameter `p`: the value holds a NUL character, which no command can be given",
+    );
     let image = "[{name: p, dockerImage: {}}]";
     assert!(
         lines(
             &compiled(
-                &changed(SMALL, &[("  application: app\n", &format!("  application: app\n  parameters: {image}\n"))]),
+                &changed(
+                    SMALL,
+                    &[(
+                        "  application: app\n",
+                        &format!("  application: app\n  parameters: {image}\n")
+                    )]
+                ),
                 "staging",
                 "p=a/b"
             )
@@ -170,7 +255,8 @@ fn a_value_of_another_type_is_refused() {
 
 #[test]
 fn an_image_is_its_full_reference_and_its_tag() {
-    let image = "[{name: p, dockerImage: {defaultTag: v1, imageRegistryInfo: {containerRegistry: ghcr.io, imageRepository: o/n}}}]";
+    let image = "[{name: p, dockerImage: {defaultTag: v1, imageRegistryInfo: {containerRegistry: \
+                 ghcr.io, imageRepository: o/n}}}]";
     let both = "[{name: x, string: '{{.Params.p}} {{ .Params.p.Tag }}'}]";
     check(image, both, "", "ghcr.io/o/n:v1 v1");
     check(image, both, "p=v2", "ghcr.io/o/n:v2 v2");
@@ -182,7 +268,13 @@ fn an_image_is_its_full_reference_and_its_tag() {
 fn unknown_parameter_names_the_nearest() {
     check(STRING, "[]", "q=1", "params.q: service `svc` has no parameter `q`");
     check(STRING, "[]", "prod:p=1", "paramsForChannel.prod: unknown release channel `prod`");
-    let text = changed(SMALL, &[("  application: app\n", "  application: app\n  parameters: [{name: colour, string: {}}]\n")]);
+    let text = changed(
+        SMALL,
+        &[(
+            "  application: app\n",
+            "  application: app\n  parameters: [{name: colour, string: {}}]\n",
+        )],
+    );
     let problems = compiled(&text, "staging", "color=1").unwrap_err();
     assert_eq!(problems[0].help.as_deref(), Some("the parameters are `colour`"));
 }
@@ -194,12 +286,15 @@ fn values_for_one_channel_win() {
 
 #[test]
 fn a_runtime_takes_only_what_it_declares() {
-    let undeclared = "service.customRuntime.parameterValues[0].name: runtime `tool` has no parameter `y`";
+    let undeclared =
+        "service.customRuntime.parameterValues[0].name: runtime `tool` has no parameter `y`";
     check("[]", "[{name: y, string: a}]", "", undeclared);
     check("[]", "[{name: x, int: 5}]", "", "5");
-    let wrong = "service.customRuntime.parameterValues[0]: parameter `x` of runtime `tool` is of type string, not secret";
+    let wrong = "service.customRuntime.parameterValues[0]: parameter `x` of runtime `tool` is of \
+                 type string, not secret";
     check("[]", "[{name: x, secret: {rawSecret: s}}]", "", wrong);
-    let wrong = "service.customRuntime.parameterValues[0]: parameter `x` of runtime `tool` is of type string, not commit";
+    let wrong = "service.customRuntime.parameterValues[0]: parameter `x` of runtime `tool` is of \
+                 type string, not commit";
     check("[]", "[{name: x, commit: c}]", "", wrong);
 }
 
@@ -211,18 +306,26 @@ fn a_value_is_inserted_verbatim_and_never_rendered_again() {
 
 #[test]
 fn builtins_and_constants_are_seen_on_both_sides() {
-    let names = "{{.Builtins.Application.Name}} {{.Builtins.Service.Name}} {{.Builtins.ReleaseChannel.Name}} {{.Builtins.Runtime.Name}} \
+    let names = "{{.Builtins.Application.Name}} {{.Builtins.Service.Name}} \
+                 {{.Builtins.ReleaseChannel.Name}} {{.Builtins.Runtime.Name}} \
                  {{.Builtins.Runtime.Labels.env}} {{.Builtins.Service.Version}} {{.Constants.c}}";
-    let constants = ("  application: app\n", "  application: app\n  constants: [{name: c, string: {value: k}}]\n");
+    let constants = (
+        "  application: app\n",
+        "  application: app\n  constants: [{name: c, string: {value: k}}]\n",
+    );
     let text = changed(SMALL, &[("{{.Params.x}}", names), constants]);
-    assert_eq!(compiled(&text, "staging", "").unwrap().commands.apply.argv[1], "app svc staging tool test svc-1 k");
+    assert_eq!(
+        compiled(&text, "staging", "").unwrap().commands.apply.argv[1],
+        "app svc staging tool test svc-1 k"
+    );
 }
 
 #[test]
 fn constants_of_the_service_win_over_the_channels_and_those_for_one_channel_over_both() {
     let channel = (
         "{name: staging,",
-        "{name: staging, constants: [{name: a, string: {value: 1}}, {name: b, string: {value: 1}}, {name: c, string: {value: 1}}],",
+        "{name: staging, constants: [{name: a, string: {value: 1}}, {name: b, string: {value: \
+         1}}, {name: c, string: {value: 1}}],",
     );
     let service = (
         "  application: app\n",
@@ -230,7 +333,10 @@ fn constants_of_the_service_win_over_the_channels_and_those_for_one_channel_over
   constants: [{name: b, string: {value: 2}}, {name: c, string: {value: 2}}]
   perReleaseChannel: [{releaseChannel: staging, constants: [{name: c, string: {value: 3}}]}]\n",
     );
-    let text = changed(SMALL, &[("{{.Params.x}}", "{{.Constants.a}}{{.Constants.b}}{{.Constants.c}}"), channel, service]);
+    let text = changed(
+        SMALL,
+        &[("{{.Params.x}}", "{{.Constants.a}}{{.Constants.b}}{{.Constants.c}}"), channel, service],
+    );
     assert_eq!(compiled(&text, "staging", "").unwrap().commands.apply.argv[1], "123");
 }
 
@@ -245,12 +351,17 @@ fn check_merge(top: &str, own: &str, expected: &str) {
             (
                 "  application: app\n",
                 &format!(
-                    "  application: app\n  customRuntime: {top}\n  perReleaseChannel: [{{releaseChannel: staging, customRuntime: {own}}}]\n"
+                    "  application: app\n  customRuntime: {top}\n  perReleaseChannel: \
+                     [{{releaseChannel: staging, customRuntime: {own}}}]\n"
                 ),
             ),
         ],
     );
-    assert_eq!(compiled(&text, "staging", "").unwrap().commands.apply.argv[1], expected, "{top} {own}");
+    assert_eq!(
+        compiled(&text, "staging", "").unwrap().commands.apply.argv[1],
+        expected,
+        "{top} {own}"
+    );
 }
 
 #[test]
@@ -258,8 +369,16 @@ fn per_release_channel_values_are_joined_by_name() {
     let both = "{parameterValues: [{name: x, string: a}, {name: y, string: b}]}";
     check_merge(both, "{}", "ab");
     check_merge(both, "{parameterValues: [{name: y, string: c}]}", "ac");
-    check_merge("{parameterValues: [{name: x, string: a}]}", "{parameterValues: [{name: y, string: c}]}", "ac");
-    check_merge(both, "{parameterValues: [{name: y, string: c}], clearOnPerReleaseChannelMerge: true}", "Xc");
+    check_merge(
+        "{parameterValues: [{name: x, string: a}]}",
+        "{parameterValues: [{name: y, string: c}]}",
+        "ac",
+    );
+    check_merge(
+        both,
+        "{parameterValues: [{name: y, string: c}], clearOnPerReleaseChannelMerge: true}",
+        "Xc",
+    );
     check_merge(both, "{clearOnPerReleaseChannelMerge: true}", "XY");
 }
 
@@ -273,13 +392,15 @@ fn check_secret(value: &str, params: &str, expected: Result<&str, &str>) {
             (
                 "  application: app\n",
                 &format!(
-                    "  application: app\n  parameters: [{{name: p, secret: {{}}}}]\n  customRuntime: {{parameterValues: [{{name: s, {value}}}]}}\n"
+                    "  application: app\n  parameters: [{{name: p, secret: {{}}}}]\n  \
+                     customRuntime: {{parameterValues: [{{name: s, {value}}}]}}\n"
                 ),
             ),
         ],
     );
-    let found =
-        compiled(&text, "staging", params).map(|instance| env(&instance.commands.apply)).map_err(|problems| lines(&problems).join("\n"));
+    let found = compiled(&text, "staging", params)
+        .map(|instance| env(&instance.commands.apply))
+        .map_err(|problems| lines(&problems).join("\n"));
     assert_eq!(found.as_deref().map_err(String::as_str), expected, "{value} {params}");
 }
 
@@ -291,37 +412,62 @@ fn secrets_go_by_reference_or_sealed_and_never_in_clear() {
     check_secret("string: '{{.Params.p}}'", "p=hush", Ok("TOKEN=[hush]"));
     check_secret("secret: {rawSecret: '{{.Params.p}}'}", "p=hush", Ok("TOKEN=[hush]"));
     let empty = "service.customRuntime: parameter `s` is required and its value is empty";
-    for value in ["string: '{{.Params.p}}'", "secret: {rawSecret: '{{.Params.p}}'}", "secret: {rawSecret: ''}"] {
+    for value in [
+        "string: '{{.Params.p}}'",
+        "secret: {rawSecret: '{{.Params.p}}'}",
+        "secret: {rawSecret: ''}",
+    ] {
         check_secret(value, "", Err(empty));
     }
     check_secret("string: '{{.Params.p}}'", "p=", Err(empty));
-    let nul = "service.customRuntime.parameterValues[0].secret.rawSecret: a NUL character, which no program can be given";
+    let nul = "service.customRuntime.parameterValues[0].secret.rawSecret: a NUL character, which \
+               no program can be given";
     check_secret(r#"secret: {rawSecret: "hush\0hush"}"#, "", Err(nul));
-    let clear = "service.customRuntime.parameterValues[0].string: parameter `s` is a secret, and its value stands here in clear";
+    let clear = "service.customRuntime.parameterValues[0].string: parameter `s` is a secret, and \
+                 its value stands here in clear";
     check_secret("string: hush", "", Err(clear));
 }
 
 #[test]
 fn a_secret_in_an_argument_is_refused() {
     let text = changed(SMALL, &[("string: {defaultValue: fallback}", "secret: {}")]);
-    let expected = "runtime.custom.apply.taskConfig.program.cmd[1]: `{{.Params.x}}` is a secret, and anybody can read this text while the command runs";
+    let expected = "runtime.custom.apply.taskConfig.program.cmd[1]: `{{.Params.x}}` is a secret, \
+                    and anybody can read this text while the command runs";
     assert_eq!(lines(&check(&configs(&text), &Options::default(), None)), [expected]);
-    fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<DocumentKey>>) -> Vec<Diagnostic> {
+    fn check(
+        configs: &Configs,
+        options: &Options,
+        changed: Option<&BTreeSet<DocumentKey>>,
+    ) -> Vec<Diagnostic> {
         super::super::check(configs, options, changed)
     }
 }
 
 #[test]
 fn values_not_given_are_kept_as_long_as_their_parameter_is() {
-    let text =
-        changed(SMALL, &[("  application: app\n", "  application: app\n  parameters: [{name: a, string: {}}, {name: b, int: {}}]\n")]);
+    let text = changed(
+        SMALL,
+        &[(
+            "  application: app\n",
+            "  application: app\n  parameters: [{name: a, string: {}}, {name: b, int: {}}]\n",
+        )],
+    );
     let configs = configs(&text);
     let service = configs.services().next().unwrap();
-    let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
+    let channels =
+        super::super::channels(&configs, configs.application(&service.application).unwrap())
+            .unwrap();
     let goes_to = channels.iter().map(|channel| channel.name.clone()).collect();
     let values = |text: &str, earlier: Option<&Values>| {
         let earlier = earlier.map(|values| Earlier { values, goes_to: &goes_to });
-        sound(super::super::values(&configs, service, &channels, &request(text), earlier, &Brackets))
+        sound(super::super::values(
+            &configs,
+            service,
+            &channels,
+            &request(text),
+            earlier,
+            &Brackets,
+        ))
     };
     let mut first = values("a=1 b=2 staging:a=3", None).unwrap();
     first.all.insert("gone".to_owned(), StoredValue::Text("x".to_owned()));
@@ -331,21 +477,50 @@ fn values_not_given_are_kept_as_long_as_their_parameter_is() {
 #[test]
 fn a_required_value_that_is_missing_is_told_as_such_where_the_name_of_the_version_needs_it() {
     let named = |params: &str, definitions: &str| {
-        let with = format!("  application: app\n  bundleName: 'site-{{{{.Params.p}}}}'\n  parameters: [{definitions}]\n");
+        let with = format!(
+            "  application: app\n  bundleName: 'site-{{{{.Params.p}}}}'\n  parameters: \
+             [{definitions}]\n"
+        );
         let configs = configs(&changed(SMALL, &[("  application: app\n", &with)]));
         let service = configs.services().next().unwrap();
-        let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
-        let values = sound(super::super::values(&configs, service, &channels, &request(params), None, &Brackets)).unwrap();
+        let channels =
+            super::super::channels(&configs, configs.application(&service.application).unwrap())
+                .unwrap();
+        let values = sound(super::super::values(
+            &configs,
+            service,
+            &channels,
+            &request(params),
+            None,
+            &Brackets,
+        ))
+        .unwrap();
         super::super::bundle_name(&configs, service, &values)
     };
     for params in ["", "staging:p=1"] {
-        let told = named(params, "{name: p, required: true, string: {}}, {name: q, required: true, string: {}}").unwrap_err();
-        assert_eq!(lines(&told), ["params.p: parameter `p` is required and has no value"], "{params}");
+        let told = named(
+            params,
+            "{name: p, required: true, string: {}}, {name: q, required: true, string: {}}",
+        )
+        .unwrap_err();
+        assert_eq!(
+            lines(&told),
+            ["params.p: parameter `p` is required and has no value"],
+            "{params}"
+        );
         let help = told[0].help.as_deref().unwrap_or_default();
         assert!(help.contains("`--param p=…`") && help.contains("`bundleName`"), "{help}");
     }
-    assert_eq!(named("p=1", "{name: p, required: true, string: {}}").unwrap().as_deref(), Some("site-1"));
-    assert_eq!(named("p=1", "{name: p, string: {}}, {name: q, required: true, string: {}}").unwrap().as_deref(), Some("site-1"));
+    assert_eq!(
+        named("p=1", "{name: p, required: true, string: {}}").unwrap().as_deref(),
+        Some("site-1")
+    );
+    assert_eq!(
+        named("p=1", "{name: p, string: {}}, {name: q, required: true, string: {}}")
+            .unwrap()
+            .as_deref(),
+        Some("site-1")
+    );
 }
 
 /// The version's name when `bundleName` is this.
@@ -354,22 +529,41 @@ fn check_bundle_name(bundle_name: &str, params: &str, expected: Result<Option<&s
         SMALL,
         &[(
             "  application: app\n",
-            &format!("  application: app\n  bundleName: '{bundle_name}'\n  parameters: [{{name: p, string: {{}}}}]\n"),
+            &format!(
+                "  application: app\n  bundleName: '{bundle_name}'\n  parameters: [{{name: p, \
+                 string: {{}}}}]\n"
+            ),
         )],
     );
     let configs = configs(&text);
     let service = configs.services().next().unwrap();
-    let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
-    let values = sound(super::super::values(&configs, service, &channels, &request(params), None, &Brackets)).unwrap();
-    let name = super::super::bundle_name(&configs, service, &values).map_err(|problems| lines(&problems).join("\n"));
-    assert_eq!(name.as_ref().map(Option::as_deref).map_err(String::as_str), expected, "{bundle_name}");
+    let channels =
+        super::super::channels(&configs, configs.application(&service.application).unwrap())
+            .unwrap();
+    let values = sound(super::super::values(
+        &configs,
+        service,
+        &channels,
+        &request(params),
+        None,
+        &Brackets,
+    ))
+    .unwrap();
+    let name = super::super::bundle_name(&configs, service, &values)
+        .map_err(|problems| lines(&problems).join("\n"));
+    assert_eq!(
+        name.as_ref().map(Option::as_deref).map_err(String::as_str),
+        expected,
+        "{bundle_name}"
+    );
 }
 
 #[test]
 fn a_bundle_name_names_the_version() {
     let bad = |name: &str| {
         format!(
-            "service.bundleName: `{name}` cannot name a version: it must be 1 to 128 bytes without blanks, quotes, `$` and backslashes, and must not begin with `-`, `.` or `/`"
+            "service.bundleName: `{name}` cannot name a version: it must be 1 to 128 bytes \
+             without blanks, quotes, `$` and backslashes, and must not begin with `-`, `.` or `/`"
         )
     };
     check_bundle_name("{{.Params.p}}-{{.Builtins.Service.Name}}", "p=v1", Ok(Some("v1-svc")));

@@ -17,7 +17,12 @@ impl Batch {
     }
 
     /// Changes a job that is not over; `None` when there is no such job.
-    pub(in crate::driver) fn change_job(&mut self, world: &mut World, id: JobId, change: impl FnOnce(&mut JobRow)) -> Option<()> {
+    pub(in crate::driver) fn change_job(
+        &mut self,
+        world: &mut World,
+        id: JobId,
+        change: impl FnOnce(&mut JobRow),
+    ) -> Option<()> {
         let job = world.jobs.get_mut(&id)?;
         self.jobs_before.entry(id).or_insert_with(|| Some(job.clone()));
         self.jobs.insert(id);
@@ -35,8 +40,8 @@ impl Batch {
         self.jobs.contains(&id)
     }
 
-    /// Takes a job that is over out of the world. One that was given up keeps that status: a late report is recorded and
-    /// moves nothing that has ended.
+    /// Takes a job that is over out of the world. One that was given up keeps that status: a late
+    /// report is recorded and moves nothing that has ended.
     pub(in crate::driver) fn end_job(&mut self, world: &mut World, id: JobId, ending: &Ending) {
         self.change_job(world, id, |job| {
             if job.ended_at.is_some() {
@@ -51,7 +56,8 @@ impl Batch {
                 job.message.clone_from(&ending.message);
             }
             // A command that found its files held, say, was handed over and never ran.
-            let never_ran = matches!(ending.outcome, Outcome::NotStarted { .. } | Outcome::InputLost { .. });
+            let never_ran =
+                matches!(ending.outcome, Outcome::NotStarted { .. } | Outcome::InputLost { .. });
             job.started_at = ending.started_at.or(job.started_at).filter(|_| !never_ran);
             job.ended_at = Some(ending.ended_at);
             job.report.clone_from(&ending.report);
@@ -62,7 +68,8 @@ impl Batch {
         }
     }
 
-    /// The end of this job is stored and not the last word on it: it stays known, here and to its runner.
+    /// The end of this job is stored and not the last word on it: it stays known, here and to its
+    /// runner.
     pub(in crate::driver) fn keep_unsettled(&mut self, world: &mut World, id: JobId) {
         self.ended.retain(|ended| ended.job != id);
         if let Some(job) = self.over.get(&id) {

@@ -1,4 +1,5 @@
-//! The engine, asked so that a panic in it stops one instance and nothing else. Called by `broken` and the batch.
+//! The engine, asked so that a panic in it stops one instance and nothing else. Called by `broken`
+//! and the batch.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +10,9 @@ use engine::action::Action;
 ///
 /// # Errors
 /// What is broken.
-pub(in crate::driver) fn guarded(make: impl FnOnce() -> (State, Vec<Action>)) -> Result<(State, Vec<Action>), String> {
+pub(in crate::driver) fn guarded(
+    make: impl FnOnce() -> (State, Vec<Action>),
+) -> Result<(State, Vec<Action>), String> {
     let made = unwound(make)?;
     sound(&made.0).map(|()| made)
 }
@@ -26,7 +29,10 @@ pub(super) fn unwound<T>(make: impl FnOnce() -> T) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(make)) {
         Ok(made) => Ok(made),
         Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied());
             Err(format!("the engine panicked: {}", text.unwrap_or("no reason given")))
         }
     }

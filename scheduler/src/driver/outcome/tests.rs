@@ -19,9 +19,18 @@ fn report(value: serde_json::Value) -> End {
     End::Reported(Box::new(serde_json::from_value(whole).unwrap()))
 }
 
-fn check(value: serde_json::Value, asked: &JobPurpose<'_>, status: JobStatus, exit_code: Option<i32>, message: &str) -> Outcome {
+fn check(
+    value: serde_json::Value,
+    asked: &JobPurpose<'_>,
+    status: JobStatus,
+    exit_code: Option<i32>,
+    message: &str,
+) -> Outcome {
     let ending = read(report(value), true, &Words::default(), asked);
-    assert_eq!((ending.status, ending.exit_code, ending.message.as_str()), (status, exit_code, message));
+    assert_eq!(
+        (ending.status, ending.exit_code, ending.message.as_str()),
+        (status, exit_code, message)
+    );
     ending.outcome
 }
 
@@ -33,42 +42,77 @@ fn an_exit_code_succeeds_where_it_has_a_meaning() {
     let apply = JobPurpose { kind: JobKind::Apply, ..FETCH };
     check(json!({"exitCode": 2}), &apply, JobStatus::Failed, Some(2), "ended with exit code 2");
     check(json!({"signal": "SIGKILL"}), &apply, JobStatus::Failed, Some(137), "killed by SIGKILL");
-    check(json!({"signal": "SIGRTMIN+3"}), &apply, JobStatus::Failed, Some(165), "killed by SIGRTMIN+3");
+    check(
+        json!({"signal": "SIGRTMIN+3"}),
+        &apply,
+        JobStatus::Failed,
+        Some(165),
+        "killed by SIGRTMIN+3",
+    );
 }
 
 #[test]
 fn a_failed_job_says_its_last_line_of_stderr_and_work_what_was_printed() {
-    let words = Words { stdout: Some("1 to add".into()), stderr: Some("no credentials".into()), ..Words::default() };
+    let words = Words {
+        stdout: Some("1 to add".into()),
+        stderr: Some("no credentials".into()),
+        ..Words::default()
+    };
     let ending = |code: i32, asked| read(report(json!({"exitCode": code})), true, &words, asked);
     let said = |ending: Ending| match ending.outcome {
         Outcome::Exited { said, .. } => (ending.message, said),
         other => panic!("{other:?}"),
     };
     assert_eq!(said(ending(2, &FETCH)), (String::new(), "1 to add".into()));
-    assert_eq!(said(ending(1, &FETCH)), ("ended with exit code 1: no credentials".into(), "no credentials".into()));
+    assert_eq!(
+        said(ending(1, &FETCH)),
+        ("ended with exit code 1: no credentials".into(), "no credentials".into())
+    );
     let apply = JobPurpose { kind: JobKind::Apply, ..FETCH };
     assert_eq!(said(ending(2, &apply)).0, "ended with exit code 2: no credentials");
-    let killed = read(report(json!({"signal": "SIGKILL", "oomKilled": true})), true, &words, &apply);
-    assert_eq!(said(killed), ("killed by SIGKILL (out of memory): no credentials".into(), "out of memory; no credentials".into()));
-    let by_node = read(report(json!({"exitCode": 137, "oomKilled": true})), true, &Words::default(), &apply);
-    assert_eq!(said(by_node), ("ended with exit code 137 (out of memory)".into(), "out of memory".into()));
+    let killed =
+        read(report(json!({"signal": "SIGKILL", "oomKilled": true})), true, &words, &apply);
+    assert_eq!(
+        said(killed),
+        (
+            "killed by SIGKILL (out of memory): no credentials".into(),
+            "out of memory; no credentials".into()
+        )
+    );
+    let by_node =
+        read(report(json!({"exitCode": 137, "oomKilled": true})), true, &Words::default(), &apply);
+    assert_eq!(
+        said(by_node),
+        ("ended with exit code 137 (out of memory)".into(), "out of memory".into())
+    );
 }
 
 #[test]
 fn a_document_that_the_mode_does_not_read_is_told() {
     let words = Words { has_objects: true, ..Words::default() };
-    let doubt = |asked: &JobPurpose<'_>| match read(report(json!({"exitCode": 0})), true, &words, asked).outcome {
-        Outcome::Exited { seen, .. } => seen.doubt,
-        other => panic!("{other:?}"),
-    };
-    assert!(doubt(&FETCH).is_some_and(|doubt| doubt.contains("set `fetchMode: STRUCTURED_OUTPUT`")));
+    let doubt =
+        |asked: &JobPurpose<'_>| match read(report(json!({"exitCode": 0})), true, &words, asked)
+            .outcome
+        {
+            Outcome::Exited { seen, .. } => seen.doubt,
+            other => panic!("{other:?}"),
+        };
+    assert!(
+        doubt(&FETCH).is_some_and(|doubt| doubt.contains("set `fetchMode: STRUCTURED_OUTPUT`"))
+    );
     assert_eq!(doubt(&JobPurpose { kind: JobKind::Apply, ..FETCH }), None);
     assert_eq!(doubt(&JobPurpose { kind: JobKind::GetInfo, ..FETCH }), None);
 }
 
 #[test]
 fn work_that_is_told_on_stderr_alone_may_be_a_mistake_of_the_script() {
-    let doubt = |words: &Words, code: i32, asked: &JobPurpose<'_>| match read(report(json!({"exitCode": code})), true, words, asked).outcome
+    let doubt = |words: &Words, code: i32, asked: &JobPurpose<'_>| match read(
+        report(json!({"exitCode": code})),
+        true,
+        words,
+        asked,
+    )
+    .outcome
     {
         Outcome::Exited { seen, .. } => seen.doubt,
         other => panic!("{other:?}"),
@@ -78,8 +122,10 @@ fn work_that_is_told_on_stderr_alone_may_be_a_mistake_of_the_script() {
     assert_eq!(doubt(&mute, 1, &FETCH), None, "told as what it is");
     assert_eq!(doubt(&mute, 2, &JobPurpose { kind: JobKind::Apply, ..FETCH }), None);
     assert_eq!(doubt(&Words::default(), 2, &FETCH), None);
-    for said in [Words { stdout: Some("1 to add".into()), ..mute.clone() }, Words { explanation: Some("1 to add".into()), ..mute.clone() }]
-    {
+    for said in [
+        Words { stdout: Some("1 to add".into()), ..mute.clone() },
+        Words { explanation: Some("1 to add".into()), ..mute.clone() },
+    ] {
         assert_eq!(doubt(&said, 2, &FETCH), None);
     }
 }
@@ -89,18 +135,25 @@ fn rule_15_work_is_bound_to_the_output_of_its_fetch_alone_where_that_is_not_whol
     let [kept, cut, file] = ["kept", "cut", "file"].map(|text| BlobId::of(text.as_bytes()));
     let words = Words { cut: Some(cut), ..Words::default() };
     let seen = |words: &Words, files: serde_json::Value| {
-        let ended = report(json!({"exitCode": 2, "stdoutBytes": 9, "stdoutBlobId": kept, "files": files}));
+        let ended =
+            report(json!({"exitCode": 2, "stdoutBytes": 9, "stdoutBlobId": kept, "files": files}));
         match read(ended, true, words, &FETCH).outcome {
-            Outcome::Exited { seen, .. } => {
-                (seen.fingerprint(), seen.is_cut, seen.doubt.is_some_and(|doubt| doubt.contains("runtimes check")))
-            }
+            Outcome::Exited { seen, .. } => (
+                seen.fingerprint(),
+                seen.is_cut,
+                seen.doubt.is_some_and(|doubt| doubt.contains("runtimes check")),
+            ),
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(seen(&words, json!([])), (Some(cut), true, true));
     assert_eq!(seen(&Words::default(), json!([])), (Some(kept), false, false));
     for name in [PLAN, EXPLANATION] {
-        assert_eq!(seen(&words, json!([{"name": name, "contentBlobId": file}])), (Some(file), false, false), "{name}");
+        assert_eq!(
+            seen(&words, json!([{"name": name, "contentBlobId": file}])),
+            (Some(file), false, false),
+            "{name}"
+        );
     }
 }
 
@@ -110,7 +163,12 @@ fn rule_15_when_things_happened_is_no_part_of_what_is_approved() {
     let digest = |message: &str, at: &str| {
         let event = json!({"timestamp": at, "message": "looked"});
         let value = json!({"objects": [{"name": "o", "objectType": "T", "message": message, "debugEvents": [event]}]});
-        let ending = read(report(json!({"exitCode": 0, "structured": {"kind": "fetch", "value": value}})), true, &Words::default(), &asked);
+        let ending = read(
+            report(json!({"exitCode": 0, "structured": {"kind": "fetch", "value": value}})),
+            true,
+            &Words::default(),
+            &asked,
+        );
         match ending.outcome {
             Outcome::Exited { seen, .. } => seen.fingerprint().expect("it has one"),
             other => panic!("{other:?}"),
@@ -123,21 +181,35 @@ fn rule_15_when_things_happened_is_no_part_of_what_is_approved() {
 #[test]
 fn times_are_the_wrappers() {
     let ending = read(report(json!({"exitCode": 0})), true, &Words::default(), &FETCH);
-    assert_eq!((ending.started_at, ending.ended_at), (Some(Timestamp::from_millis(5000)), Timestamp::from_millis(6500)));
+    assert_eq!(
+        (ending.started_at, ending.ended_at),
+        (Some(Timestamp::from_millis(5000)), Timestamp::from_millis(6500))
+    );
 }
 
 #[test]
 fn bad_input_command_that_is_not_there_never_started() {
-    let outcome = check(json!({"execError": "no such file"}), &FETCH, JobStatus::Failed, None, "no such file");
+    let outcome = check(
+        json!({"execError": "no such file"}),
+        &FETCH,
+        JobStatus::Failed,
+        None,
+        "no such file",
+    );
     assert_eq!(outcome, Outcome::NotStarted { why: "no such file".into(), surroundings: false });
 }
 
 #[test]
 fn bad_input_output_that_is_not_json_fails_the_job_with_the_reason() {
     let structured = JobPurpose { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
-    let errors =
-        json!({"exitCode": 0, "structured": {"kind": "fetch", "errors": [{"pointer": "/objects/0", "message": "name is missing"}]}});
-    let outcome = check(errors, &structured, JobStatus::Failed, Some(0), "its structured output is wrong: /objects/0: name is missing");
+    let errors = json!({"exitCode": 0, "structured": {"kind": "fetch", "errors": [{"pointer": "/objects/0", "message": "name is missing"}]}});
+    let outcome = check(
+        errors,
+        &structured,
+        JobStatus::Failed,
+        Some(0),
+        "its structured output is wrong: /objects/0: name is missing",
+    );
     let Outcome::Exited { seen, .. } = outcome else { panic!("{outcome:?}") };
     assert!(seen.objects.unwrap().unwrap_err().contains("name is missing"));
 }
@@ -145,8 +217,14 @@ fn bad_input_output_that_is_not_json_fails_the_job_with_the_reason() {
 #[test]
 fn a_declared_output_that_is_missing_fails_the_job_although_the_command_was_fine() {
     let left = json!({"exitCode": 0, "badOutput": "output `plan`: there is no file tf.plan"});
-    let outcome = check(left, &FETCH, JobStatus::Failed, Some(0), "output `plan`: there is no file tf.plan");
-    assert_eq!(outcome, Outcome::BadOutput { why: "ended well, but output `plan`: there is no file tf.plan".into() });
+    let outcome =
+        check(left, &FETCH, JobStatus::Failed, Some(0), "output `plan`: there is no file tf.plan");
+    assert_eq!(
+        outcome,
+        Outcome::BadOutput {
+            why: "ended well, but output `plan`: there is no file tf.plan".into()
+        }
+    );
     let noted = json!({"exitCode": 3, "badOutput": "output `plan`: there is no file tf.plan"});
     check(noted, &FETCH, JobStatus::Failed, Some(3), "ended with exit code 3");
 }
@@ -155,9 +233,20 @@ fn a_declared_output_that_is_missing_fails_the_job_although_the_command_was_fine
 fn what_may_still_run_after_its_deadline_is_told_so() {
     let late = JobPurpose { kind: JobKind::Apply, stopped: Some(&StopReason::Deadline), ..FETCH };
     let ending = read(report(json!({"exitCode": 143})), false, &Words::default(), &late);
-    assert_eq!((ending.outcome, ending.status), (Outcome::Cancelled { gone: false }, JobStatus::Failed));
-    let never = read(End::NotStarted { why: "no process slots".into(), surroundings: true }, true, &Words::default(), &late);
-    assert_eq!(never.outcome, Outcome::NotStarted { why: "no process slots".into(), surroundings: true });
+    assert_eq!(
+        (ending.outcome, ending.status),
+        (Outcome::Cancelled { gone: false }, JobStatus::Failed)
+    );
+    let never = read(
+        End::NotStarted { why: "no process slots".into(), surroundings: true },
+        true,
+        &Words::default(),
+        &late,
+    );
+    assert_eq!(
+        never.outcome,
+        Outcome::NotStarted { why: "no process slots".into(), surroundings: true }
+    );
 }
 
 #[test]
@@ -174,14 +263,27 @@ fn p1_an_apply_with_a_process_that_could_not_be_stopped_is_not_known_to_be_gone_
         (json!({"exitCode": 75}), "ended with exit code 75"),
     ] {
         let ending = read(report(left(how.clone())), false, &Words::default(), &apply);
-        let Outcome::Unknown { why, gone: false } = ending.outcome else { panic!("{:?}", ending.outcome) };
+        let Outcome::Unknown { why, gone: false } = ending.outcome else {
+            panic!("{:?}", ending.outcome)
+        };
         assert!(why.contains(said) && why.contains("process 7 (`sudo apply`)"), "{why}");
         assert_eq!(ending.status, JobStatus::Failed);
         let later = read(report(left(how)), true, &Words::default(), &apply).outcome;
-        assert!(!matches!(later, Outcome::Unknown { .. }), "{later:?}: told once more when it is gone");
+        assert!(
+            !matches!(later, Outcome::Unknown { .. }),
+            "{later:?}: told once more when it is gone"
+        );
     }
-    let meant = read(report(left(json!({"exitCode": 0, "leftRunning": true}))), false, &Words::default(), &apply);
-    assert!(matches!(meant.outcome, Outcome::Exited { code: 0, .. }), "what was meant to stay is no part of it");
+    let meant = read(
+        report(left(json!({"exitCode": 0, "leftRunning": true}))),
+        false,
+        &Words::default(),
+        &apply,
+    );
+    assert!(
+        matches!(meant.outcome, Outcome::Exited { code: 0, .. }),
+        "what was meant to stay is no part of it"
+    );
     let fetch = read(report(left(json!({"exitCode": 2}))), false, &Words::default(), &FETCH);
     assert!(matches!(fetch.outcome, Outcome::Exited { code: 2, .. }), "a fetch's answer counts");
 }
@@ -194,12 +296,14 @@ fn what_an_apply_left_behind_is_said_although_it_succeeded() {
             (0..count).map(|pid| json!({"pid": pid, "argv": ["./server", "--port", "80"], "alive": left_running})).collect();
         json!({"exitCode": 0, "leftRunning": left_running, "leaked": leaked})
     };
-    let one = "left 1 process behind, which was stopped: `./server --port 80`; what is to go on is started by a service manager, or with \
-               `leaveRunning: true` where the runtime is local";
+    let one = "left 1 process behind, which was stopped: `./server --port 80`; what is to go on \
+               is started by a service manager, or with `leaveRunning: true` where the runtime is \
+               local";
     let outcome = check(left(false, 1), &apply, JobStatus::Succeeded, Some(0), one);
     assert!(matches!(outcome, Outcome::Exited { said, .. } if said == one));
     let ending = read(report(left(false, 5)), true, &Words::default(), &apply);
-    let three = "left 5 processes behind, which were stopped: `./server --port 80`, `./server --port 80`, `./server --port 80`; what";
+    let three = "left 5 processes behind, which were stopped: `./server --port 80`, `./server \
+                 --port 80`, `./server --port 80`; what";
     assert!(ending.message.starts_with(three), "{}", ending.message);
     check(left(true, 1), &apply, JobStatus::Succeeded, Some(0), "");
     check(left(false, 1), &FETCH, JobStatus::Succeeded, Some(0), "");
@@ -209,15 +313,26 @@ fn what_an_apply_left_behind_is_said_although_it_succeeded() {
 fn what_somebody_else_stopped_is_no_answer_whatever_its_exit_code() {
     for kind in [JobKind::Fetch, JobKind::Apply] {
         for code in [0, 2, 143] {
-            let ending =
-                read(report(json!({"exitCode": code, "stoppedBy": "SIGTERM"})), true, &Words::default(), &JobPurpose { kind, ..FETCH });
-            let Outcome::Unknown { why, gone: true } = ending.outcome else { panic!("{:?}", ending.outcome) };
+            let ending = read(
+                report(json!({"exitCode": code, "stoppedBy": "SIGTERM"})),
+                true,
+                &Words::default(),
+                &JobPurpose { kind, ..FETCH },
+            );
+            let Outcome::Unknown { why, gone: true } = ending.outcome else {
+                panic!("{:?}", ending.outcome)
+            };
             assert!(why.contains("SIGTERM") && why.contains(&format!("exit code {code}")), "{why}");
             assert_eq!((ending.status, ending.exit_code), (JobStatus::Unknown, Some(code)));
         }
     }
     let asked = JobPurpose { stopped: Some(&StopReason::Person("eve".to_owned())), ..FETCH };
-    let ending = read(report(json!({"exitCode": 0, "stoppedBy": "SIGTERM"})), true, &Words::default(), &asked);
+    let ending = read(
+        report(json!({"exitCode": 0, "stoppedBy": "SIGTERM"})),
+        true,
+        &Words::default(),
+        &asked,
+    );
     assert_eq!(ending.status, JobStatus::Cancelled, "it was pvn");
 }
 
@@ -225,8 +340,13 @@ fn what_somebody_else_stopped_is_no_answer_whatever_its_exit_code() {
 fn structured_output_reaches_the_engine_as_objects() {
     let structured = JobPurpose { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
     let value = json!({"objects": [{"name": "web", "objectType": "PROCESS"}]});
-    let outcome =
-        check(json!({"exitCode": 0, "structured": {"kind": "fetch", "value": value}}), &structured, JobStatus::Succeeded, Some(0), "");
+    let outcome = check(
+        json!({"exitCode": 0, "structured": {"kind": "fetch", "value": value}}),
+        &structured,
+        JobStatus::Succeeded,
+        Some(0),
+        "",
+    );
     let Outcome::Exited { seen, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(seen.objects.unwrap().unwrap()[0].name, "web");
 }
@@ -235,12 +355,22 @@ fn structured_output_reaches_the_engine_as_objects() {
 fn what_was_stopped_is_not_what_ran() {
     let person = StopReason::Person("eve".into());
     let asked = JobPurpose { stopped: Some(&person), ..FETCH };
-    let outcome = check(json!({"signal": "SIGTERM"}), &asked, JobStatus::Cancelled, None, "cancelled by eve");
+    let outcome =
+        check(json!({"signal": "SIGTERM"}), &asked, JobStatus::Cancelled, None, "cancelled by eve");
     assert_eq!(outcome, Outcome::Cancelled { gone: true });
     let asked = JobPurpose { stopped: Some(&StopReason::Deadline), ..FETCH };
-    assert_eq!(read(report(json!({"exitCode": 0})), true, &Words::default(), &asked).outcome, Outcome::TimedOut);
     assert_eq!(
-        check(json!({"timedOut": true, "signal": "SIGTERM"}), &FETCH, JobStatus::Failed, None, "ran past its timeout and was stopped"),
+        read(report(json!({"exitCode": 0})), true, &Words::default(), &asked).outcome,
+        Outcome::TimedOut
+    );
+    assert_eq!(
+        check(
+            json!({"timedOut": true, "signal": "SIGTERM"}),
+            &FETCH,
+            JobStatus::Failed,
+            None,
+            "ran past its timeout and was stopped"
+        ),
         Outcome::TimedOut
     );
 }
@@ -250,13 +380,28 @@ fn p6_what_had_ended_by_itself_before_it_was_asked_to_stop_is_what_it_is() {
     let person = StopReason::Person("eve".into());
     for why in [&person, &StopReason::Deadline, &StopReason::NotWanted] {
         // It ended at 6.5 s by its wrapper's clock.
-        let stopped_at =
-            |ms: i64| JobPurpose { kind: JobKind::Apply, stopped: Some(why), stopped_at: Some(Timestamp::from_millis(ms)), ..FETCH };
+        let stopped_at = |ms: i64| JobPurpose {
+            kind: JobKind::Apply,
+            stopped: Some(why),
+            stopped_at: Some(Timestamp::from_millis(ms)),
+            ..FETCH
+        };
         check(json!({"exitCode": 0}), &stopped_at(16_500), JobStatus::Succeeded, Some(0), "");
-        check(json!({"exitCode": 3}), &stopped_at(16_500), JobStatus::Failed, Some(3), "ended with exit code 3");
-        let ending = |value: serde_json::Value, ms: i64| read(report(value), true, &Words::default(), &stopped_at(ms)).outcome;
+        check(
+            json!({"exitCode": 3}),
+            &stopped_at(16_500),
+            JobStatus::Failed,
+            Some(3),
+            "ended with exit code 3",
+        );
+        let ending = |value: serde_json::Value, ms: i64| {
+            read(report(value), true, &Words::default(), &stopped_at(ms)).outcome
+        };
         let stopped = ending(json!({"exitCode": 0}), 16_499);
-        assert!(!matches!(stopped, Outcome::Exited { .. }), "the clocks may differ by so much: {stopped:?}");
+        assert!(
+            !matches!(stopped, Outcome::Exited { .. }),
+            "the clocks may differ by so much: {stopped:?}"
+        );
         for was_asked in [
             json!({"stoppedBy": "SIGTERM"}),
             json!({"timedOut": true}),
@@ -279,18 +424,35 @@ fn an_unknown_end_stays_unknown_unless_all_of_it_is_known_to_be_gone_after_a_sto
     let asked = JobPurpose { stopped: Some(&person), ..FETCH };
     assert_eq!(read(end(), true, &Words::default(), &FETCH).status, JobStatus::Unknown);
     let lost = read(end(), false, &Words::default(), &FETCH).outcome;
-    assert_eq!(lost, Outcome::Unknown { why: "no report".into(), gone: false }, "P1 needs to know that it may still run");
+    assert_eq!(
+        lost,
+        Outcome::Unknown { why: "no report".into(), gone: false },
+        "P1 needs to know that it may still run"
+    );
     assert_eq!(read(end(), false, &Words::default(), &asked).status, JobStatus::Unknown);
     assert_eq!(read(end(), true, &Words::default(), &asked).status, JobStatus::Cancelled);
 }
 
 #[test]
 fn p8_a_fetch_whose_files_could_not_be_kept_has_told_nothing() {
-    let lost = json!({"exitCode": 2, "filesLost": "output `plan-explanation`: it could not be stored"});
-    let outcome = check(lost.clone(), &FETCH, JobStatus::Failed, Some(2), "output `plan-explanation`: it could not be stored");
+    let lost =
+        json!({"exitCode": 2, "filesLost": "output `plan-explanation`: it could not be stored"});
+    let outcome = check(
+        lost.clone(),
+        &FETCH,
+        JobStatus::Failed,
+        Some(2),
+        "output `plan-explanation`: it could not be stored",
+    );
     assert!(matches!(outcome, Outcome::BadOutput { .. }), "{outcome:?}");
     // What an apply did it did.
     let mut applied = lost;
     applied["exitCode"] = json!(0);
-    check(applied, &JobPurpose { kind: JobKind::Apply, ..FETCH }, JobStatus::Succeeded, Some(0), "");
+    check(
+        applied,
+        &JobPurpose { kind: JobKind::Apply, ..FETCH },
+        JobStatus::Succeeded,
+        Some(0),
+        "",
+    );
 }

@@ -1,5 +1,5 @@
-//! What changes in a document, as a unified diff that people may see: secrets are masked, and a changed one says that it
-//! changed. Where they stand is `config::secrets`' business.
+//! What changes in a document, as a unified diff that people may see: secrets are masked, and a
+//! changed one says that it changed. Where they stand is `config::secrets`' business.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,20 @@ use crate::store::MASK;
 /// Unified diff from the stored text to the new one, `None` for a new document.
 pub(super) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
     let old_text = old.unwrap_or_default();
-    // What one side calls a secret is one on the other side too: a value that becomes a `rawSecret`, or one that was rotated.
+    // What one side calls a secret is one on the other side too: a value that becomes a
+    // `rawSecret`, or one that was rotated.
     let (before, after) = (config::secrets(old_text), config::secrets(new));
     let masked_old = config::masked(old_text, &before, &after, |_| MASK.to_owned());
-    let values: HashMap<_, _> =
-        before.iter().filter(|secret| !secret.path.is_empty()).map(|secret| (&secret.path, &secret.value)).collect();
-    let masked_new = config::masked(new, &after, &before, |secret| match values.get(&secret.path) {
-        Some(before) if **before != secret.value => format!("{MASK} (changed)"),
-        _ => MASK.to_owned(),
-    });
+    let values: HashMap<_, _> = before
+        .iter()
+        .filter(|secret| !secret.path.is_empty())
+        .map(|secret| (&secret.path, &secret.value))
+        .collect();
+    let masked_new =
+        config::masked(new, &after, &before, |secret| match values.get(&secret.path) {
+            Some(before) if **before != secret.value => format!("{MASK} (changed)"),
+            _ => MASK.to_owned(),
+        });
     let stored = if old.is_some() { format!("{label} (stored)") } else { "/dev/null".to_owned() };
     let mut options = DiffOptions::new();
     options.set_original_filename(stored).set_modified_filename(format!("{label} (given)"));
@@ -52,7 +57,8 @@ mod tests {
     fn a_changed_secret_shows_that_it_changed() {
         let shown = diff("runtime `r`", Some("a: 1\nrawSecret: one\n"), "a: 1\nrawSecret: two\n");
         assert!(shown.contains("+rawSecret: *** (changed)"), "{shown}");
-        let shown = diff("runtime `r`", Some("a: {rawSecret: one}\n"), "a: {rawSecret: one, b: 1}\n");
+        let shown =
+            diff("runtime `r`", Some("a: {rawSecret: one}\n"), "a: {rawSecret: one, b: 1}\n");
         assert!(shown.contains("+a: {rawSecret: ***, b: 1}"), "{shown}");
         assert!(diff("runtime `r`", Some("a: 1\n"), "a: 1\n").is_empty());
     }
@@ -62,7 +68,10 @@ mod tests {
         for (old, new) in [
             ("A: {value: hunter2}\n", "A: {rawSecret: hunter2}\n"),
             ("A: {rawSecret: hunter2}\n", "A: {value: hunter2}\n"),
-            ("A: {rawSecret: hunter2}\nB: 1\n", "A: {rawSecret: another}\nB: {value: 'db://u:hunter2@db'}\n# was hunter2\n"),
+            (
+                "A: {rawSecret: hunter2}\nB: 1\n",
+                "A: {rawSecret: another}\nB: {value: 'db://u:hunter2@db'}\n# was hunter2\n",
+            ),
         ] {
             let shown = diff("runtime `r`", Some(old), new);
             assert!(!shown.contains("hunter2") && shown.contains("***"), "{shown}");
@@ -72,6 +81,10 @@ mod tests {
     #[test]
     fn lines_that_change_are_shown_with_their_surroundings() {
         let shown = diff("runtime `r`", Some("a: 1\nb: 2\n"), "a: 1\nb: 3\n");
-        assert_eq!(shown, "--- runtime `r` (stored)\n+++ runtime `r` (given)\n@@ -1,2 +1,2 @@\n a: 1\n-b: 2\n+b: 3\n");
+        assert_eq!(
+            shown,
+            "--- runtime `r` (stored)\n+++ runtime `r` (given)\n@@ -1,2 +1,2 @@\n a: 1\n-b: \
+             2\n+b: 3\n"
+        );
     }
 }

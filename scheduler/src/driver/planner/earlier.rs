@@ -1,4 +1,5 @@
-//! Which version a rollback without one means, from what each channel had before. Pure. Called by `back`.
+//! Which version a rollback without one means, from what each channel had before. Pure. Called by
+//! `back`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +29,8 @@ pub(super) struct EarlierVersions {
 impl EarlierVersions {
     /// Notes a channel that had nothing before.
     pub(super) fn lacks(&mut self, name: &ChannelName, state: Option<&State>) {
-        let usual = "was never converged at an earlier version than what it pursues, as far back as releases are kept";
+        let usual = "was never converged at an earlier version than what it pursues, as far back \
+                     as releases are kept";
         if state.is_some_and(|state| state.standing().status == Status::Failed) {
             self.failed.push(format!("`{name}` is FAILED and {usual}"));
         }
@@ -62,9 +64,11 @@ impl EarlierVersions {
         }
         if named.is_none() && !failed.is_empty() && !had.is_empty() {
             // Nobody who wants to be rid of what failed means the others alone.
-            let (quoted, names): (Vec<_>, Vec<_>) = had.keys().map(|name| (format!("`{name}`"), name.as_str())).unzip();
+            let (quoted, names): (Vec<_>, Vec<_>) =
+                had.keys().map(|name| (format!("`{name}`"), name.as_str())).unzip();
             return Err(Refusal::Conflict(format!(
-                "{}; {} can go back, with `{command} --channels {}`, or name a version with `{command} --to VERSION --channels CHANNEL`",
+                "{}; {} can go back, with `{command} --channels {}`, or name a version with \
+                 `{command} --to VERSION --channels CHANNEL`",
                 failed.join("; "),
                 quoted.join(", "),
                 names.join(",")
@@ -72,19 +76,31 @@ impl EarlierVersions {
         }
         let mut targets = had.values();
         let Some(target) = targets.next().filter(|_| named.is_none() || without.is_empty()) else {
-            let why = if without.is_empty() { "it has no channel".to_owned() } else { without.join("; ") };
+            let why = if without.is_empty() {
+                "it has no channel".to_owned()
+            } else {
+                without.join("; ")
+            };
             return Err(Refusal::Conflict(match is_back {
-                true => format!("{why}; to go further back name the version, with `{command} --to VERSION{only}`"),
+                true => format!(
+                    "{why}; to go further back name the version, with `{command} --to \
+                     VERSION{only}`"
+                ),
                 false => format!(
-                    "there is no version to take {application}/{service} back to: {why}; name a version with `{command} --to VERSION{only}`"
+                    "there is no version to take {application}/{service} back to: {why}; name a \
+                     version with `{command} --to VERSION{only}`"
                 ),
             }));
         };
         if targets.any(|other| other.version != target.version) {
-            let each: Vec<String> = had.iter().map(|(channel, release)| format!("`{channel}` {}", release.version)).collect();
+            let each: Vec<String> = had
+                .iter()
+                .map(|(channel, release)| format!("`{channel}` {}", release.version))
+                .collect();
             return Err(Refusal::Conflict(format!(
-                "the channels of {application}/{service} had different versions before: {}; take each back by itself, with `{command} \
-                 --channels CHANNEL`, or name the version for all with `--to VERSION{only}`",
+                "the channels of {application}/{service} had different versions before: {}; take \
+                 each back by itself, with `{command} --channels CHANNEL`, or name the version \
+                 for all with `--to VERSION{only}`",
                 each.join(", ")
             )));
         }

@@ -1,5 +1,5 @@
-//! What a config takes away when a release channel goes, told before and when it happens: a slip in a channel's name looks just like
-//! it, and nothing of it can be undone. Called by `configs`.
+//! What a config takes away when a release channel goes, told before and when it happens: a slip in
+//! a channel's name looks just like it, and nothing of it can be undone. Called by `configs`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use super::{Planner, warning};
 use crate::names::target_of;
 use crate::store::{ChannelRow, Released};
 
-/// Most services of one channel that are named each; of more it is said how many they are. Source: two screens of a terminal.
+/// Most services of one channel that are named each; of more it is said how many they are. Source:
+/// two screens of a terminal.
 const NAMED_LIMIT: usize = 20;
 
 /// A release channel that goes, and what is released in it.
@@ -26,48 +27,70 @@ pub(super) struct RemovedChannel {
 impl RemovedChannel {
     /// What tells one loss from another: not how it stands, which changes by itself.
     pub(super) fn lost(&self) -> impl Iterator<Item = (ChannelId, ServiceId, &str)> {
-        self.released.iter().map(|released| (self.channel.id, released.id, released.version.as_str()))
+        self.released
+            .iter()
+            .map(|released| (self.channel.id, released.id, released.version.as_str()))
     }
 }
 
 impl Planner {
     /// The release channels that go by what is applied.
-    pub(super) async fn going(&self, applied: &BTreeMap<ApplicationName, PlannedApplication>) -> Result<Vec<RemovedChannel>, Refusal> {
+    pub(super) async fn going(
+        &self,
+        applied: &BTreeMap<ApplicationName, PlannedApplication>,
+    ) -> Result<Vec<RemovedChannel>, Refusal> {
         let mut going = Vec::new();
         for (application, applied) in applied {
             for channel in &applied.gone {
                 let released = self.store.released_in(channel.id).await?;
-                going.push(RemovedChannel { application: application.clone(), channel: channel.clone(), released });
+                going.push(RemovedChannel {
+                    application: application.clone(),
+                    channel: channel.clone(),
+                    released,
+                });
             }
         }
         Ok(going)
     }
 
     /// What is released in the channels that go, service by service.
-    pub(super) async fn warn_of_gone(&self, going: Vec<RemovedChannel>) -> Result<Vec<Diagnostic>, Refusal> {
+    pub(super) async fn warn_of_gone(
+        &self,
+        going: Vec<RemovedChannel>,
+    ) -> Result<Vec<Diagnostic>, Refusal> {
         let mut warnings = Vec::new();
         for RemovedChannel { application, channel, released } in going {
             let more = released.len().saturating_sub(NAMED_LIMIT);
-            for Released { id, service, status, version } in released.into_iter().take(NAMED_LIMIT) {
+            for Released { id, service, status, version } in released.into_iter().take(NAMED_LIMIT)
+            {
                 // Where its state cannot be read, what it pursues is the best that is known.
                 let state = self.store.state(InstanceId::of(id, channel.id)).await.ok().flatten();
                 let had = state.as_ref().and_then(State::had).unwrap_or(&version);
                 let message = format!(
-                    "release channel `{0}` goes: {application}/{service} in it ({status} at {version}) is not wanted any more; \
-                     what pvn keeps for it (its PVN_INSTANCE_DIR) is removed",
+                    "release channel `{0}` goes: {application}/{service} in it ({status} at \
+                     {version}) is not wanted any more; what pvn keeps for it (its \
+                     PVN_INSTANCE_DIR) is removed",
                     channel.name
                 );
                 let help = format!(
-                    "a channel under another name is another channel: give it its name back if only that was meant to change. What was \
-                     applied stays as it is outside of pvn, and nobody looks after it. Once the config has the channel again, \
-                     {}, either way with an empty directory",
+                    "a channel under another name is another channel: give it its name back if \
+                     only that was meant to change. What was applied stays as it is outside of \
+                     pvn, and nobody looks after it. Once the config has the channel again, {}, \
+                     either way with an empty directory",
                     brings_back(&target_of(&application, &service, &channel.name), Some(had))
                 );
                 warnings.push(warning(format!("{application}/{service}"), message, help));
             }
             if more > 0 {
-                let message = format!("with release channel `{}` go {more} more services of {application}, in the same way", channel.name);
-                let help = format!("`pvnctl services list --app {application}` shows all of them, with their channels");
+                let message = format!(
+                    "with release channel `{}` go {more} more services of {application}, in the \
+                     same way",
+                    channel.name
+                );
+                let help = format!(
+                    "`pvnctl services list --app {application}` shows all of them, with their \
+                     channels"
+                );
                 warnings.push(warning(application.to_string(), message, help));
             }
         }

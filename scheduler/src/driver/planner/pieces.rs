@@ -1,17 +1,19 @@
-//! Releases of many services -> commits of bounded size. Called by `configs apply --push`, so that thousands of releases
-//! hold nobody else up: between two commits the loop takes in what others ask and what jobs tell.
+//! Releases of many services -> commits of bounded size. Called by `configs apply --push`, so that
+//! thousands of releases hold nobody else up: between two commits the loop takes in what others ask
+//! and what jobs tell.
 //!
-//! What always holds: the configs are in the first commit, all of them; a release is whole in one commit; what fits into
-//! one commit is one commit.
+//! What always holds: the configs are in the first commit, all of them; a release is whole in one
+//! commit; what fits into one commit is one commit.
 
 use super::super::calls::Plan;
 
-/// Changes of rows in one commit of releases. Below a tenth of a second of writing: about 500 services in one channel.
-/// One release is never divided, so that of a service in very many channels may be more.
+/// Changes of rows in one commit of releases. Below a tenth of a second of writing: about 500
+/// services in one channel. One release is never divided, so that of a service in very many
+/// channels may be more.
 const CHANGES_LIMIT: usize = 2048;
 
-/// The commits in order: `first` with as many of the releases as fit, then the others. Each with how many releases are
-/// stored once it is.
+/// The commits in order: `first` with as many of the releases as fit, then the others. Each with
+/// how many releases are stored once it is.
 pub(super) fn pieces(first: Plan, releases: Vec<Plan>) -> Vec<(Plan, usize)> {
     let mut pieces = vec![(first, 0)];
     for (count, release) in (1..).zip(releases) {
@@ -32,12 +34,16 @@ mod tests {
     use crate::store::Change;
 
     fn plan(changes: usize) -> Plan {
-        Plan { changes: (0..changes).map(|number| Change::Meta("test", number.to_string())).collect(), ..Plan::default() }
+        Plan {
+            changes: (0..changes).map(|number| Change::Meta("test", number.to_string())).collect(),
+            ..Plan::default()
+        }
     }
 
     fn check(first: usize, releases: &[usize], expected: &[(usize, usize)]) {
         let found = pieces(plan(first), releases.iter().map(|changes| plan(*changes)).collect());
-        let found: Vec<_> = found.iter().map(|(plan, stored)| (plan.changes.len(), *stored)).collect();
+        let found: Vec<_> =
+            found.iter().map(|(plan, stored)| (plan.changes.len(), *stored)).collect();
         assert_eq!(found, expected);
     }
 

@@ -1,4 +1,5 @@
-//! `configs apply --push`: a release of every service that is given, from what was just read and planned. Called by `configs`.
+//! `configs apply --push`: a release of every service that is given, from what was just read and
+//! planned. Called by `configs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,8 @@ pub(super) struct PushNotes {
 }
 
 impl Planner {
-    /// One plan for each release, in the order of the documents. A service whose newest release cannot be read is left out.
+    /// One plan for each release, in the order of the documents. A service whose newest release
+    /// cannot be read is left out.
     ///
     /// # Errors
     /// [`Refusal::Config`] with what is wrong with all of them.
@@ -49,30 +51,47 @@ impl Planner {
                 _ => None,
             })
             .collect();
-        let known = |name: &String| services.iter().any(|service| service.parameters.iter().any(|parameter| parameter.name == *name));
+        let known = |name: &String| {
+            services
+                .iter()
+                .any(|service| service.parameters.iter().any(|parameter| parameter.name == *name))
+        };
         let unknown = request.params.keys().filter(|name| !known(name));
-        let no_such = |name: &String| format!("no service in the given files has a parameter `{name}`");
-        let mut problems: Vec<_> = unknown.map(|name| of_release(format!("params.{name}"), no_such(name), None)).collect();
+        let no_such =
+            |name: &String| format!("no service in the given files has a parameter `{name}`");
+        let mut problems: Vec<_> =
+            unknown.map(|name| of_release(format!("params.{name}"), no_such(name), None)).collect();
         let mut newest = self.newest_releases(&services, applied).await?;
         let mut compiled = BTreeSet::new();
         let mut pushed = Vec::new();
         for service in services {
             let Some(applied) = applied.get(&service.application) else { continue };
             let Some(subject) = applied.subject(&service.name) else { continue };
-            let own = |name: &&String| service.parameters.iter().any(|parameter| parameter.name == **name);
-            let params =
-                request.params.keys().filter(own).filter_map(|name| Some((name.clone(), request.params.get(name)?.clone()))).collect();
+            let own = |name: &&String| {
+                service.parameters.iter().any(|parameter| parameter.name == **name)
+            };
+            let params = request
+                .params
+                .keys()
+                .filter(own)
+                .filter_map(|name| Some((name.clone(), request.params.get(name)?.clone())))
+                .collect();
             let one = PushRequest { params, ..PushRequest::default() };
             let newest = match newest.remove(&subject.service.id).transpose() {
                 Ok(newest) => newest,
                 Err(why) => {
-                    noted.left_out.push(subject.left_out(&format!("no release was made of it: its newest one cannot be read: {why}")));
+                    noted.left_out.push(subject.left_out(&format!(
+                        "no release was made of it: its newest one cannot be read: {why}"
+                    )));
                     continue;
                 }
             };
             let from = ReleaseBase { channels: &applied.channels, newest, among_others: true };
             let mut plan = Plan::default();
-            let release = match self.plan_push(&mut plan, configs, service, &subject, &one, from, caller).await {
+            let release = match self
+                .plan_push(&mut plan, configs, service, &subject, &one, from, caller)
+                .await
+            {
                 Err(Refusal::Config(found)) => {
                     problems.extend(found);
                     continue;
@@ -80,10 +99,11 @@ impl Planner {
                 release => release?,
             };
             let place = format!("{}/{}", service.application, service.name);
-            noted
-                .warnings
-                .extend(release.warnings.into_iter().map(|told| warning(place.clone(), format!("{place}: {told}"), PROBABLY.to_owned())));
-            // Services of one runtime often have the same commands: once is enough, in the first commit that needs them.
+            noted.warnings.extend(release.warnings.into_iter().map(|told| {
+                warning(place.clone(), format!("{place}: {told}"), PROBABLY.to_owned())
+            }));
+            // Services of one runtime often have the same commands: once is enough, in the first
+            // commit that needs them.
             plan.changes.retain(|change| !matches!(change, Change::Compiled(digest, _) if !compiled.insert(*digest)));
             let pushed_service = PushedService {
                 application: service.application.clone(),
@@ -105,12 +125,22 @@ impl Planner {
         let mut newest = BTreeMap::new();
         for (name, applied) in applied {
             let of_this = services.iter().filter(|service| service.application == *name);
-            let released: Vec<&ServiceRow> =
-                of_this.filter_map(|service| applied.services.get(&service.name)).filter(|row| row.release_count > 0).collect();
+            let released: Vec<&ServiceRow> = of_this
+                .filter_map(|service| applied.services.get(&service.name))
+                .filter(|row| row.release_count > 0)
+                .collect();
             if released.len() > ONE_BY_ONE {
-                newest.extend(self.store.newest_releases(applied.row.id).await?.into_iter().map(|release| (release.service, Ok(release))));
+                newest.extend(
+                    self.store
+                        .newest_releases(applied.row.id)
+                        .await?
+                        .into_iter()
+                        .map(|release| (release.service, Ok(release))),
+                );
             }
-            for row in released.into_iter().filter(|row| !newest.contains_key(&row.id)).collect::<Vec<_>>() {
+            for row in
+                released.into_iter().filter(|row| !newest.contains_key(&row.id)).collect::<Vec<_>>()
+            {
                 match self.store.newest_release(row.id).await {
                     Ok(release) => newest.extend(release.map(|release| (row.id, Ok(release)))),
                     Err(StoreError::Corrupt(why)) => drop(newest.insert(row.id, Err(why))),

@@ -1,4 +1,5 @@
-//! What a change of a runtime or an application means for what is released: it is compiled again. Called by `configs`.
+//! What a change of a runtime or an application means for what is released: it is compiled again.
+//! Called by `configs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +8,9 @@ use config::{Body, Document};
 use engine::desired::{Desired, Gate};
 use engine::event::Event;
 use schema::api::{Diagnostic, LeftOut, PushedService};
-use schema::id::{ApplicationName, BlobId, ChannelId, InstanceId, ReleaseId, RuntimeName, ServiceName};
+use schema::id::{
+    ApplicationName, BlobId, ChannelId, InstanceId, ReleaseId, RuntimeName, ServiceName,
+};
 use schema::log_kind::LogKind;
 use serde_json::json;
 
@@ -47,14 +50,20 @@ impl Changed<'_> {
         self.given.iter().any(|given| given.change == "changed" && wanted(given.document.body()))
     }
 
-    /// Whether what a service is in a channel, as it was released, may follow from a document that changes.
+    /// Whether what a service is in a channel, as it was released, may follow from a document that
+    /// changes.
     fn touches(&self, options: &Options, document: &Document, channel: &Channel) -> bool {
         let Body::Service(service) = document.body() else { return true };
         let changes = |name| self.documents.contains(&compile::DocumentKey::Runtime(name));
         let host_changes = |runtime: &config::Runtime| {
-            runtime.role().commands.is_some_and(|commands| changes(commands.custom().proxy_runtime.runtime.clone()))
+            runtime
+                .role()
+                .commands
+                .is_some_and(|commands| changes(commands.custom().proxy_runtime.runtime.clone()))
         };
-        let serves = |name: &RuntimeName| changes(name.clone()) || self.configs.runtime(name).is_some_and(host_changes);
+        let serves = |name: &RuntimeName| {
+            changes(name.clone()) || self.configs.runtime(name).is_some_and(host_changes)
+        };
         self.documents.contains(&compile::DocumentKey::Application(service.application.clone()))
             || match compile::runtime(self.configs, options, service, channel) {
                 Some(runtime) => serves(&runtime),
@@ -64,14 +73,17 @@ impl Changed<'_> {
 
     fn pushes(&self, subject: &ReleaseSubject<'_>) -> bool {
         let (application, service) = (&subject.application.name, &subject.service.name);
-        self.pushed.iter().any(|pushed| pushed.application == *application && pushed.service == *service)
+        self.pushed
+            .iter()
+            .any(|pushed| pushed.application == *application && pushed.service == *service)
     }
 }
 
 impl Planner {
-    /// A change of a runtime or an application makes no new version: what is released is compiled again, with the service's
-    /// config as it was released, and the instances where that means something fetch again. What cannot be read is left out, and
-    /// what cannot be compiled for a reason that is none of the change's stays as it is: returns what to say of that.
+    /// A change of a runtime or an application makes no new version: what is released is compiled
+    /// again, with the service's config as it was released, and the instances where that means
+    /// something fetch again. What cannot be read is left out, and what cannot be compiled for
+    /// a reason that is none of the change's stays as it is: returns what to say of that.
     pub(super) async fn plan_recompiles(
         &self,
         plan: &mut Plan,
@@ -86,16 +98,21 @@ impl Planner {
             }
             for service in applied.services.keys() {
                 let Some(subject) = applied.subject(service) else { continue };
-                let done = self.recompile(plan, change, &subject, &applied.channels, &mut stale).await?;
+                let done =
+                    self.recompile(plan, change, &subject, &applied.channels, &mut stale).await?;
                 left_out.extend(done.into_iter().map(|why| {
-                    subject.left_out(&format!("the change is not in force for what is released of it, which cannot be read: {why}"))
+                    subject.left_out(&format!(
+                        "the change is not in force for what is released of it, which cannot be \
+                         read: {why}"
+                    ))
                 }));
             }
         }
         if stale.refused.is_empty() { Ok(stale.kept) } else { Err(Refusal::Config(stale.refused)) }
     }
 
-    /// Compiles every release again that an instance of a service pursues. Returns of which rows it cannot be done.
+    /// Compiles every release again that an instance of a service pursues. Returns of which rows it
+    /// cannot be done.
     async fn recompile(
         &self,
         plan: &mut Plan,
@@ -114,8 +131,12 @@ impl Planner {
             pursued.entry(release).or_default().push(channel);
         }
         for (id, of) in pursued {
-            let of: Vec<&Channel> =
-                channels.iter().filter(|channel| subject.channel_ids.get(&channel.name).is_some_and(|id| of.contains(id))).collect();
+            let of: Vec<&Channel> = channels
+                .iter()
+                .filter(|channel| {
+                    subject.channel_ids.get(&channel.name).is_some_and(|id| of.contains(id))
+                })
+                .collect();
             match self.recompile_release(plan, change, subject, id, &of, stale).await {
                 Err(Refusal::Unreadable(why)) => unreadable.push(why),
                 done => done?,
@@ -137,21 +158,39 @@ impl Planner {
         let document = Arc::new(self.released_service(subject, release.service_version).await?);
         let stored = self.store.release_channels(id).await?;
         let seal = RawSeal(&self.sealer);
-        let made = Release { id, version: &release.version, released_at: release.created_at, values: &release.params };
-        // Not what is given is to blame: it was released with other values, or with the service's config of before.
+        let made = Release {
+            id,
+            version: &release.version,
+            released_at: release.created_at,
+            values: &release.params,
+        };
+        // Not what is given is to blame: it was released with other values, or with the service's
+        // config of before.
         let what = format!("of {}, which is released", release.version);
         let way = format!(
-            "the change does not fit {}, which was released before and is pursued: give `--push` with the service's config, so that a new \
-             release takes its place at once, or release what fits first with {}",
+            "the change does not fit {}, which was released before and is pursued: give `--push` \
+             with the service's config, so that a new release takes its place at once, or release \
+             what fits first with {}",
             release.version,
             push_of(&subject.application.name, &subject.service.name)
         );
         let mut instances = Vec::new();
         for channel in channels {
-            let Some((_, row)) = stored.iter().find(|(name, _)| *name == channel.name) else { continue };
-            match compile::compile_earlier(change.configs, &self.options, &document, channel, &made, &seal, (&what, &way)) {
+            let Some((_, row)) = stored.iter().find(|(name, _)| *name == channel.name) else {
+                continue;
+            };
+            match compile::compile_earlier(
+                change.configs,
+                &self.options,
+                &document,
+                channel,
+                &made,
+                &seal,
+                (&what, &way),
+            ) {
                 Ok(CompiledInstance { mut desired, commands, .. }) => {
-                    // A rollback counts its deadline from when it was made, as its own row says, and where it was before, too.
+                    // A rollback counts its deadline from when it was made, as its own row says,
+                    // and where it was before, too.
                     desired.released_at = row.desired.released_at;
                     desired.stable_before = row.desired.stable_before;
                     desired.is_rollback = row.desired.is_rollback;
@@ -178,38 +217,55 @@ impl Planner {
             if desired == row.desired {
                 continue;
             }
-            plan.changes.extend(commands.map(|commands| Change::Compiled(desired.compiled, Box::new(commands))));
+            plan.changes.extend(
+                commands.map(|commands| Change::Compiled(desired.compiled, Box::new(commands))),
+            );
             plan.changes.push(Change::ReleaseChannel(Box::new(ReleaseChannelRow {
                 compiled: desired.compiled,
                 desired: desired.clone(),
                 ..row.clone()
             })));
-            plan.events.push((InstanceId::of(subject.service.id, row.channel), Event::Desired(Box::new(desired))));
+            plan.events.push((
+                InstanceId::of(subject.service.id, row.channel),
+                Event::Desired(Box::new(desired)),
+            ));
         }
         Ok(())
     }
 
     /// A service's document as it was when a release was made.
-    pub(super) async fn released_service(&self, subject: &ReleaseSubject<'_>, version: u64) -> Result<Document, Refusal> {
+    pub(super) async fn released_service(
+        &self,
+        subject: &ReleaseSubject<'_>,
+        version: u64,
+    ) -> Result<Document, Refusal> {
         let key = subject.document();
         let stored = self.store.document_version(&key, version).await?;
         let stored = stored.ok_or_else(|| {
-            Refusal::Conflict(format!("config version {version} of service `{}/{}` is not in the database", key.application, key.name))
+            Refusal::Conflict(format!(
+                "config version {version} of service `{}/{}` is not in the database",
+                key.application, key.name
+            ))
         })?;
         super::snapshot::read(&stored)
     }
 }
 
-/// What the shared approvals of a release are for, of its instances as they were and as they will be: something new when the commands
-/// of one of them change.
+/// What the shared approvals of a release are for, of its instances as they were and as they will
+/// be: something new when the commands of one of them change.
 fn shared_for(instances: &[(&ReleaseChannelRow, Desired, Option<Commands>)]) -> Option<BlobId> {
     let before = instances.iter().find_map(|(row, ..)| row.desired.shared_for);
     let shares = |gate: &Gate| matches!(gate, Gate::SharedApproval { .. });
-    let is_shared = instances.iter().any(|(row, desired, _)| desired.gates.iter().chain(&row.desired.gates).any(shares));
-    if !is_shared || instances.iter().all(|(row, desired, _)| row.desired.compiled == desired.compiled) {
+    let is_shared = instances
+        .iter()
+        .any(|(row, desired, _)| desired.gates.iter().chain(&row.desired.gates).any(shares));
+    if !is_shared
+        || instances.iter().all(|(row, desired, _)| row.desired.compiled == desired.compiled)
+    {
         return before;
     }
-    let commands: Vec<_> = instances.iter().map(|(row, desired, _)| (row.channel, desired.compiled)).collect();
+    let commands: Vec<_> =
+        instances.iter().map(|(row, desired, _)| (row.channel, desired.compiled)).collect();
     Some(BlobId::of(&serde_json::to_vec(&(before, commands)).expect("digests are plain data")))
 }
 
@@ -219,18 +275,28 @@ pub(super) fn push_of(application: &ApplicationName, service: &ServiceName) -> S
 }
 
 /// A release that the documents in force do not fit, with which the change has nothing to do.
-fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &ReleaseSubject<'_>, release: &ReleaseRow) -> Diagnostic {
+fn kept_as_it_is(
+    problems: Vec<Diagnostic>,
+    subject: &ReleaseSubject<'_>,
+    release: &ReleaseRow,
+) -> Diagnostic {
     let why = problems.into_iter().next().map(|problem| problem.message).unwrap_or_default();
     let (application, service) = (&subject.application.name, &subject.service.name);
     let message = format!(
-        "{0} of {application}/{service} stays as it was compiled before, because the configs in force do not fit it: {why}",
+        "{0} of {application}/{service} stays as it was compiled before, because the configs in \
+         force do not fit it: {why}",
         release.version
     );
     let help = format!("release what fits with {}", push_of(application, service));
     warning(format!("{application}/{service}"), message, help)
 }
 
-fn not_recompiled(kept: &Diagnostic, caller: &Caller, subject: &ReleaseSubject<'_>, release: &ReleaseRow) -> schema::api::LogEntry {
+fn not_recompiled(
+    kept: &Diagnostic,
+    caller: &Caller,
+    subject: &ReleaseSubject<'_>,
+    release: &ReleaseRow,
+) -> schema::api::LogEntry {
     let data = json!({"release": release.id, "version": release.version});
     of_service(subject, entry(LogKind::ReleaseNotRecompiled, caller, kept.message.clone(), data))
 }

@@ -1,4 +1,5 @@
-//! Releases: push makes one from parameter values, rollback from an earlier one. Both end as one plan.
+//! Releases: push makes one from parameter values, rollback from an earlier one. Both end as one
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +24,10 @@ use super::{Planner, RawSeal, entry};
 use crate::clock;
 use crate::compile::{self, Channel, CompiledInstance, Configs, Earlier, Release, upstream};
 use crate::names::InstanceNames;
-use crate::store::{ApplicationRow, Change, DocumentKind, ReleaseChannelRow, ReleaseRow, ServiceRow, StoredDocumentKey};
+use crate::store::{
+    ApplicationRow, Change, DocumentKind, ReleaseChannelRow, ReleaseRow, ServiceRow,
+    StoredDocumentKey,
+};
 
 /// Who a rollback of the engine's is done by, in the log.
 const ENGINE: &str = "pvn";
@@ -57,7 +61,11 @@ impl ReleaseSubject<'_> {
 
     /// That something is not done for this service, and why.
     pub(super) fn left_out(&self, why: &str) -> LeftOut {
-        LeftOut { application: self.application.name.clone(), service: self.service.name.clone(), why: why.to_owned() }
+        LeftOut {
+            application: self.application.name.clone(),
+            service: self.service.name.clone(),
+            why: why.to_owned(),
+        }
     }
 
     pub(super) fn names(&self, channel: &ChannelName) -> Option<Arc<InstanceNames>> {
@@ -81,20 +89,35 @@ impl Planner {
         let (application, service) = self.find(application, service).await?;
         let estate = self.estate(&Concerned::service(&application.name, &service.name)).await?;
         let ids = self.live_channels(&application).await?;
-        let document = estate.configs.service(&application.name, &service.name).ok_or_else(|| no_document(&application.name, &service))?;
-        let subject = ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
+        let document = estate
+            .configs
+            .service(&application.name, &service.name)
+            .ok_or_else(|| no_document(&application.name, &service))?;
+        let subject =
+            ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
         let of = estate.configs.application(&application.name);
-        let of = of.ok_or_else(|| Refusal::NotFound(format!("application `{}` has no config", application.name)))?;
+        let of = of.ok_or_else(|| {
+            Refusal::NotFound(format!("application `{}` has no config", application.name))
+        })?;
         let channels = compile::channels(&estate.configs, of).map_err(Refusal::Config)?;
-        let from = ReleaseBase { channels: &channels, newest: self.store.newest_release(service.id).await?, among_others: false };
+        let from = ReleaseBase {
+            channels: &channels,
+            newest: self.store.newest_release(service.id).await?,
+            among_others: false,
+        };
         let mut plan = Plan::default();
-        let pushed = self.plan_push(&mut plan, &estate.configs, document, &subject, request, from, caller).await?;
+        let pushed = self
+            .plan_push(&mut plan, &estate.configs, document, &subject, request, from, caller)
+            .await?;
         self.commit(plan).await?;
         Ok(pushed)
     }
 
     /// Adds a release of one service to a plan.
-    #[expect(clippy::too_many_arguments, reason = "what a release is made of has no name of its own")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a release is made of has no name of its own"
+    )]
     pub(super) async fn plan_push(
         &mut self,
         plan: &mut Plan,
@@ -113,10 +136,15 @@ impl Planner {
             None => None,
         };
         let kept = earlier.as_ref().map(|values| Earlier { values, goes_to: &wanted });
-        let (values, mut wrong_values) = compile::values(configs, document, channels, request, kept, &seal);
+        let (values, mut wrong_values) =
+            compile::values(configs, document, channels, request, kept, &seal);
         let number = subject.service.release_count.max(self.releases_above) + 1;
         // What is wrong is told all together; a name that a wrong value would have made is no news.
-        let named = if wrong_values.is_empty() { compile::bundle_name(configs, document, &values) } else { Ok(None) };
+        let named = if wrong_values.is_empty() {
+            compile::bundle_name(configs, document, &values)
+        } else {
+            Ok(None)
+        };
         let named = named.unwrap_or_else(|problems| {
             wrong_values = problems;
             None
@@ -125,9 +153,12 @@ impl Planner {
         let id = ReleaseId::from_bytes(clock::random());
         let released_at = self.now();
         let release = Release { id, version: &version, released_at, values: &values };
-        let compile = |channel: &Channel| compile::compile(configs, &self.options, document, channel, &release, &seal);
+        let compile = |channel: &Channel| {
+            compile::compile(configs, &self.options, document, channel, &release, &seal)
+        };
         let tried = compile_each(channels, &wanted, compile).with_values(wrong_values);
-        let of = among_others.then(|| format!("{}/{}", subject.application.name, subject.service.name));
+        let of =
+            among_others.then(|| format!("{}/{}", subject.application.name, subject.service.name));
         let compiled = self.whole(tried, of.as_deref()).await?;
         self.release_seq += 1;
         let row = ReleaseRow {
@@ -142,10 +173,17 @@ impl Planner {
             created_by: caller.who.clone(),
             rolled_back_to: None,
         };
-        plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
+        plan.changes
+            .push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
         plan.changes.push(Change::Release(Box::new(row)));
         let now = self.as_it_is(subject).await;
-        let partial = PartialRelease { subject, channels, compiled: &compiled, back_to: None, now: now.as_ref() };
+        let partial = PartialRelease {
+            subject,
+            channels,
+            compiled: &compiled,
+            back_to: None,
+            now: now.as_ref(),
+        };
         let mut warnings = partial.waits_for_others(&version);
         warnings.extend(partial.left_behind());
         warnings.extend(come_apart(&values, &compiled));
@@ -156,14 +194,29 @@ impl Planner {
         for instance in compiled {
             add_instance(plan, subject, id, instance);
         }
-        let message = format!("{} releases {}/{} {version}", caller.who, subject.application.name, subject.service.name);
-        plan.entries.push(of_service(subject, entry(LogKind::ReleaseCreated, caller, message, json!({"release": id, "version": version}))));
+        let message = format!(
+            "{} releases {}/{} {version}",
+            caller.who, subject.application.name, subject.service.name
+        );
+        plan.entries.push(of_service(
+            subject,
+            entry(
+                LogKind::ReleaseCreated,
+                caller,
+                message,
+                json!({"release": id, "version": version}),
+            ),
+        ));
         Ok(Pushed { release: id, version, warnings })
     }
 
     /// How the service is; `None` where that cannot be read.
     async fn as_it_is(&self, subject: &ReleaseSubject<'_>) -> Option<schema::api::Service> {
-        self.store.service(subject.application.name.as_str(), subject.service.name.as_str()).await.ok().flatten()
+        self.store
+            .service(subject.application.name.as_str(), subject.service.name.as_str())
+            .await
+            .ok()
+            .flatten()
     }
 
     pub(super) async fn rollback(
@@ -175,12 +228,14 @@ impl Planner {
     ) -> Result<Pushed, Refusal> {
         let (application, service) = self.find(application, service).await?;
         let ids = self.live_channels(&application).await?;
-        let subject = ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
+        let subject =
+            ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
         let channels = match request.channels.as_deref() {
             None => None,
             Some([]) => return Err(no_channel()),
             Some(named) => {
-                let named: Result<BTreeSet<ChannelName>, Refusal> = named.iter().map(|text| channel_named(&subject, text)).collect();
+                let named: Result<BTreeSet<ChannelName>, Refusal> =
+                    named.iter().map(|text| channel_named(&subject, text)).collect();
                 Some(named?)
             }
         };
@@ -190,15 +245,19 @@ impl Planner {
             pushed.warnings.extend(warnings);
             return Ok(pushed);
         };
-        let target = self.store.release_of_version(service.id, version).await?.ok_or_else(|| {
-            let label = format!("{}/{}", application.name, service.name);
-            Refusal::NotFound(format!("{label} has no version `{version}`; `pvnctl releases list` shows those that it has"))
-        })?;
+        let target =
+            self.store.release_of_version(service.id, version).await?.ok_or_else(|| {
+                let label = format!("{}/{}", application.name, service.name);
+                Refusal::NotFound(format!(
+                    "{label} has no version `{version}`; `pvnctl releases list` shows those that \
+                     it has"
+                ))
+            })?;
         self.go_back(&subject, &target, channels.as_ref(), caller, None).await
     }
 
-    /// What the engine asks for. When it cannot be done, the instance stays FAILED and says why. Returns whether what came of it is
-    /// stored.
+    /// What the engine asks for. When it cannot be done, the instance stays FAILED and says why.
+    /// Returns whether what came of it is stored.
     pub(super) async fn auto_rollback(&mut self, rollback: &Rollback) -> bool {
         let caller = Caller { who: ENGINE.to_owned(), origin: "local".to_owned() };
         let refused = match self.try_auto_rollback(rollback, &caller).await {
@@ -215,13 +274,31 @@ impl Planner {
         self.tell_no_way_back(rollback, &caller, &refused).await
     }
 
-    async fn try_auto_rollback(&mut self, rollback: &Rollback, caller: &Caller) -> Result<(), Refusal> {
+    async fn try_auto_rollback(
+        &mut self,
+        rollback: &Rollback,
+        caller: &Caller,
+    ) -> Result<(), Refusal> {
         let Rollback { names, to, .. } = rollback;
-        let (application, service) = self.find(names.application.1.as_str(), names.service.1.as_str()).await?;
-        let target = self.store.release_row(*to).await?.ok_or_else(|| Refusal::NotFound(format!("release {to} does not exist")))?;
+        let (application, service) =
+            self.find(names.application.1.as_str(), names.service.1.as_str()).await?;
+        let target = self
+            .store
+            .release_row(*to)
+            .await?
+            .ok_or_else(|| Refusal::NotFound(format!("release {to} does not exist")))?;
         let ids = self.live_channels(&application).await?;
-        let subject = ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
-        self.go_back(&subject, &target, Some(&BTreeSet::from([names.channel.1.clone()])), caller, Some(rollback)).await.map(drop)
+        let subject =
+            ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
+        self.go_back(
+            &subject,
+            &target,
+            Some(&BTreeSet::from([names.channel.1.clone()])),
+            caller,
+            Some(rollback),
+        )
+        .await
+        .map(drop)
     }
 
     async fn go_back(
@@ -235,8 +312,12 @@ impl Planner {
         let label = format!("{}/{}", subject.application.name, subject.service.name);
         // Also one that went back to it, which may have been for a single channel.
         let had = self.store.channels_of_version(subject.service.id, &target.version).await?;
-        let mut wanted: BTreeSet<ChannelName> =
-            subject.channel_ids.iter().filter(|(_, id)| had.contains(id)).map(|(name, _)| name.clone()).collect();
+        let mut wanted: BTreeSet<ChannelName> = subject
+            .channel_ids
+            .iter()
+            .filter(|(_, id)| had.contains(id))
+            .map(|(name, _)| name.clone())
+            .collect();
         if let Some(missing) = channels.into_iter().flatten().find(|name| !wanted.contains(*name)) {
             return Err(Refusal::Conflict(format!(
                 "version {} of {label} was never released to {missing}; push it there instead",
@@ -245,7 +326,10 @@ impl Planner {
         }
         wanted.retain(|name| channels.is_none_or(|named| named.contains(name)));
         if wanted.is_empty() {
-            return Err(Refusal::Conflict(format!("version {} of {label} was released to no channel that is still there", target.version)));
+            return Err(Refusal::Conflict(format!(
+                "version {} of {label} was released to no channel that is still there",
+                target.version
+            )));
         }
         let is_for_all = channels.is_none();
         let id = ReleaseId::from_bytes(clock::random());
@@ -255,16 +339,24 @@ impl Planner {
         let release = Release { id, version, released_at: now, values: &target.params };
         let (channels, compiled) = self.compile_back(subject, target, &release, &wanted).await?;
         let as_it_is = self.as_it_is(subject).await;
-        let partial = PartialRelease { subject, channels: &channels, compiled: &compiled, back_to: Some(version), now: as_it_is.as_ref() };
+        let partial = PartialRelease {
+            subject,
+            channels: &channels,
+            compiled: &compiled,
+            back_to: Some(version),
+            now: as_it_is.as_ref(),
+        };
         // What cannot be read of other channels keeps nobody from going back.
-        let mut warnings = as_it_is.as_ref().map_or_else(Vec::new, |_| partial.waits_for_others(version));
+        let mut warnings =
+            as_it_is.as_ref().map_or_else(Vec::new, |_| partial.waits_for_others(version));
         if is_for_all {
             warnings.extend(partial.never_had(version));
         }
         warnings.extend(leaves_config(subject, target));
         self.release_seq += 1;
         let mut plan = Plan { rollback: automatic.cloned(), ..Plan::default() };
-        plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
+        plan.changes
+            .push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
         plan.changes.push(Change::Release(Box::new(ReleaseRow {
             id,
             seq: self.release_seq,
@@ -279,35 +371,55 @@ impl Planner {
         }
         let message = format!("{} takes {label} back to {}", caller.who, target.version);
         let data = json!({"release": id, "version": target.version, "to": target.id});
-        plan.entries.push(of_service(subject, entry(LogKind::ReleaseRolledBack, caller, message, data)));
+        plan.entries
+            .push(of_service(subject, entry(LogKind::ReleaseRolledBack, caller, message, data)));
         self.commit(plan).await?;
         Ok(Pushed { release: id, version: target.version.clone(), warnings })
     }
 
     /// The application and service of these names or ids.
-    pub(super) async fn find(&self, application: &str, service: &str) -> Result<(ApplicationRow, ServiceRow), Refusal> {
+    pub(super) async fn find(
+        &self,
+        application: &str,
+        service: &str,
+    ) -> Result<(ApplicationRow, ServiceRow), Refusal> {
         let Some(application) = self.store.find_application(application).await? else {
             return Err(Refusal::NotFound(format!(
-                "application `{application}` does not exist; `pvnctl applications list` shows those that do"
+                "application `{application}` does not exist; `pvnctl applications list` shows \
+                 those that do"
             )));
         };
         match self.store.find_service(application.id, service).await? {
             Some(service) => Ok((application, service)),
             None => Err(Refusal::NotFound(format!(
-                "application `{0}` has no service `{service}`; `pvnctl services list --app {0}` shows those that it has",
+                "application `{0}` has no service `{service}`; `pvnctl services list --app {0}` \
+                 shows those that it has",
                 application.name
             ))),
         }
     }
 
     /// The channels that an application has now.
-    pub(super) async fn live_channels(&self, application: &ApplicationRow) -> Result<BTreeMap<ChannelName, ChannelId>, Refusal> {
+    pub(super) async fn live_channels(
+        &self,
+        application: &ApplicationRow,
+    ) -> Result<BTreeMap<ChannelName, ChannelId>, Refusal> {
         let channels = self.store.channels(application.id).await?;
-        Ok(channels.into_iter().filter(|channel| channel.deleted_at.is_none()).map(|channel| (channel.name, channel.id)).collect())
+        Ok(channels
+            .into_iter()
+            .filter(|channel| channel.deleted_at.is_none())
+            .map(|channel| (channel.name, channel.id))
+            .collect())
     }
 
-    /// `<service>-<n>`, or the name that the config gives, with a number appended where it is taken.
-    async fn free_version(&self, service: &ServiceRow, named: Option<String>, number: u64) -> Result<String, Refusal> {
+    /// `<service>-<n>`, or the name that the config gives, with a number appended where it is
+    /// taken.
+    async fn free_version(
+        &self,
+        service: &ServiceRow,
+        named: Option<String>,
+        number: u64,
+    ) -> Result<String, Refusal> {
         let base = named.unwrap_or_else(|| format!("{}-{number}", service.name));
         let mut version = base.clone();
         let mut suffix = 1;
@@ -321,7 +433,12 @@ impl Planner {
 }
 
 /// Adds what a release means for one channel.
-pub(super) fn add_instance(plan: &mut Plan, subject: &ReleaseSubject<'_>, release: ReleaseId, instance: CompiledInstance) {
+pub(super) fn add_instance(
+    plan: &mut Plan,
+    subject: &ReleaseSubject<'_>,
+    release: ReleaseId,
+    instance: CompiledInstance,
+) {
     let CompiledInstance { channel, runtime, desired, commands, .. } = instance;
     let Some(names) = subject.names(&channel) else { return };
     plan.changes.push(Change::Compiled(desired.compiled, Box::new(commands)));
@@ -338,19 +455,28 @@ pub(super) fn add_instance(plan: &mut Plan, subject: &ReleaseSubject<'_>, releas
     plan.instances.push((names, runtime));
 }
 
-pub(super) fn of_service(subject: &ReleaseSubject<'_>, mut entry: schema::api::LogEntry) -> schema::api::LogEntry {
+pub(super) fn of_service(
+    subject: &ReleaseSubject<'_>,
+    mut entry: schema::api::LogEntry,
+) -> schema::api::LogEntry {
     entry.application = Some(subject.application.name.clone());
     entry.service = Some(subject.service.name.clone());
     entry
 }
 
 fn no_document(application: &ApplicationName, service: &ServiceRow) -> Refusal {
-    Refusal::NotFound(format!("service `{application}/{}` has no config; apply it with `pvnctl configs apply`", service.name))
+    Refusal::NotFound(format!(
+        "service `{application}/{}` has no config; apply it with `pvnctl configs apply`",
+        service.name
+    ))
 }
 
 /// The channel of this name or id.
 fn channel_named(subject: &ReleaseSubject<'_>, text: &str) -> Result<ChannelName, Refusal> {
-    let found = subject.channel_ids.iter().find(|(name, id)| name.as_str() == text || id.to_string() == text);
+    let found = subject
+        .channel_ids
+        .iter()
+        .find(|(name, id)| name.as_str() == text || id.to_string() == text);
     found.map(|(name, _)| name.clone()).ok_or_else(|| {
         let names: Vec<&str> = subject.channel_ids.keys().map(ChannelName::as_str).collect();
         Refusal::NotFound(format!(
@@ -362,12 +488,20 @@ fn channel_named(subject: &ReleaseSubject<'_>, text: &str) -> Result<ChannelName
 }
 
 fn no_channel() -> Refusal {
-    Refusal::Invalid("a release needs at least one channel; leave `channels` out to mean all".to_owned())
+    Refusal::Invalid(
+        "a release needs at least one channel; leave `channels` out to mean all".to_owned(),
+    )
 }
 
 /// Where a release goes: to the channels that are named, and to what is to come with them.
-fn wanted(channels: &[Channel], subject: &ReleaseSubject<'_>, request: &PushRequest) -> Result<BTreeSet<ChannelName>, Refusal> {
-    let named = |names: &[String]| names.iter().map(|text| channel_named(subject, text)).collect::<Result<BTreeSet<_>, _>>();
+fn wanted(
+    channels: &[Channel],
+    subject: &ReleaseSubject<'_>,
+    request: &PushRequest,
+) -> Result<BTreeSet<ChannelName>, Refusal> {
+    let named = |names: &[String]| {
+        names.iter().map(|text| channel_named(subject, text)).collect::<Result<BTreeSet<_>, _>>()
+    };
     let wanted = match request.channels.as_deref() {
         None => return Ok(channels.iter().map(|channel| channel.name.clone()).collect()),
         Some([]) => return Err(no_channel()),
@@ -375,6 +509,8 @@ fn wanted(channels: &[Channel], subject: &ReleaseSubject<'_>, request: &PushRequ
     };
     let more = named(&request.together)?;
     let mut upstream = upstream(channels);
-    upstream.values_mut().for_each(|first| first.retain(|name| wanted.contains(*name) || more.contains(*name)));
+    upstream
+        .values_mut()
+        .for_each(|first| first.retain(|name| wanted.contains(*name) || more.contains(*name)));
     Ok(together(&upstream, &wanted, &more.iter().collect()).into_iter().cloned().collect())
 }

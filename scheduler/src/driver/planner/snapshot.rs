@@ -1,5 +1,5 @@
-//! The documents that a request concerns, read again from the store: all runtimes, and of the applications that matter
-//! everything. What does not matter is not read.
+//! The documents that a request concerns, read again from the store: all runtimes, and of the
+//! applications that matter everything. What does not matter is not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,9 +36,11 @@ pub(super) fn read(stored: &StoredDocument) -> Result<Document, Refusal> {
         Ok(Some(document)) => Ok(document),
         Ok(None) => Err(Refusal::Conflict(format!("the stored {label} is empty; apply it again"))),
         Err(problems) => {
-            let first = problems.into_iter().next().map(|problem| problem.message).unwrap_or_default();
+            let first =
+                problems.into_iter().next().map(|problem| problem.message).unwrap_or_default();
             Err(Refusal::Conflict(format!(
-                "the stored {label} is not valid for this version of pvn: {first}; correct it and apply it again"
+                "the stored {label} is not valid for this version of pvn: {first}; correct it and \
+                 apply it again"
             )))
         }
     }
@@ -49,7 +51,8 @@ pub(super) fn read(stored: &StoredDocument) -> Result<Document, Refusal> {
 pub(super) struct Concerned {
     /// Applications; `None` = all with all their services, because a runtime changes.
     pub(super) applications: Option<BTreeMap<ApplicationName, Services>>,
-    /// Documents that are given with the request: what is stored of them is needed to compare, and not read again.
+    /// Documents that are given with the request: what is stored of them is needed to compare, and
+    /// not read again.
     pub(super) given: BTreeSet<StoredDocumentKey>,
 }
 
@@ -58,7 +61,8 @@ pub(super) struct Concerned {
 pub(super) enum Services {
     /// All, because the application itself changes.
     All,
-    /// These: an application may have thousands, and a change of one service means nothing to the others.
+    /// These: an application may have thousands, and a change of one service means nothing to the
+    /// others.
     Named(BTreeSet<ServiceName>),
 }
 
@@ -66,7 +70,10 @@ impl Concerned {
     /// One application, and of its services one.
     pub(super) fn service(application: &ApplicationName, service: &ServiceName) -> Self {
         let services = Services::Named(BTreeSet::from([service.clone()]));
-        Self { applications: Some(BTreeMap::from([(application.clone(), services)])), ..Self::default() }
+        Self {
+            applications: Some(BTreeMap::from([(application.clone(), services)])),
+            ..Self::default()
+        }
     }
 
     /// No application.
@@ -85,15 +92,20 @@ impl Planner {
             let services = match &concerned.applications {
                 None => Some(None),
                 Some(named) => {
-                    let found = named.iter().find(|(application, _)| application.as_str() == name.as_str());
+                    let found =
+                        named.iter().find(|(application, _)| application.as_str() == name.as_str());
                     found.map(|(_, services)| match services {
                         Services::All => None,
-                        Services::Named(names) => Some(names.iter().map(ServiceName::as_str).collect::<Vec<_>>()),
+                        Services::Named(names) => {
+                            Some(names.iter().map(ServiceName::as_str).collect::<Vec<_>>())
+                        }
                     })
                 }
             };
             let Some(services) = services else { continue };
-            documents.extend(self.store.documents(DocumentKind::Service, name, services.as_deref()).await?);
+            documents.extend(
+                self.store.documents(DocumentKind::Service, name, services.as_deref()).await?,
+            );
             documents.push(application);
         }
         for stored in documents {

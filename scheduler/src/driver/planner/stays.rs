@@ -1,5 +1,5 @@
-//! Services that a file named and names no more: files take nothing away, so what was renamed goes on under its old name too. Called by
-//! `configs`.
+//! Services that a file named and names no more: files take nothing away, so what was renamed goes
+//! on under its old name too. Called by `configs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ use crate::store::DocumentKind;
 const NAMED_LIMIT: usize = 10;
 
 impl Planner {
-    /// Warns of each service that goes on although the file that it came from is among these and has it no more, where a new service
-    /// of its application may have taken its place.
+    /// Warns of each service that goes on although the file that it came from is among these and
+    /// has it no more, where a new service of its application may have taken its place.
     pub(super) async fn warn_of_what_stays(
         &self,
         request: &ConfigsRequest,
@@ -40,9 +40,16 @@ impl Planner {
             if new.is_empty() {
                 continue;
             }
-            let is_given = |name: &str| services().any(|(_, service)| service.application == *application && service.name.as_str() == name);
-            let stored = self.store.documents(DocumentKind::Service, application.as_str(), None).await?;
-            let dropped = stored.iter().filter(|stored| files.contains(stored.source.file.as_str()) && !is_given(&stored.key.name));
+            let is_given = |name: &str| {
+                services().any(|(_, service)| {
+                    service.application == *application && service.name.as_str() == name
+                })
+            };
+            let stored =
+                self.store.documents(DocumentKind::Service, application.as_str(), None).await?;
+            let dropped = stored.iter().filter(|stored| {
+                files.contains(stored.source.file.as_str()) && !is_given(&stored.key.name)
+            });
             for stored in dropped.take(NAMED_LIMIT) {
                 let (name, file) = (&stored.key.name, &stored.source.file);
                 let Some(row) = self.store.find_service(of.row.id, name).await? else { continue };
@@ -50,13 +57,14 @@ impl Planner {
                     continue;
                 }
                 let message = format!(
-                    "{file} has no service `{name}` of application `{application}` any more, and it goes on as it was released: files take \
-                     nothing away"
+                    "{file} has no service `{name}` of application `{application}` any more, and \
+                     it goes on as it was released: files take nothing away"
                 );
                 let help = format!(
-                    "where it has another name now (new here: {}), both run their commands from the next release on, and undo each other \
-                     where they are for the same thing; `pvnctl services pause {name} --app {application} --channel CHANNEL` stops it, \
-                     channel by channel",
+                    "where it has another name now (new here: {}), both run their commands from \
+                     the next release on, and undo each other where they are for the same thing; \
+                     `pvnctl services pause {name} --app {application} --channel CHANNEL` stops \
+                     it, channel by channel",
                     new.join(", ")
                 );
                 warnings.push(warning(format!("{application}/{name}"), message, help));

@@ -1,5 +1,6 @@
-//! What a release comes to in each of its channels, and everything that is wrong with it, told in one go: each problem once, with the
-//! channels and the service where the place does not show them. Called by `release` and `back`.
+//! What a release comes to in each of its channels, and everything that is wrong with it, told in
+//! one go: each problem once, with the channels and the service where the place does not show them.
+//! Called by `release` and `back`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,8 @@ pub(super) fn compile_each(
     wanted: &BTreeSet<ChannelName>,
     compile: impl Fn(&Channel) -> (Option<CompiledInstance>, Vec<Diagnostic>),
 ) -> CompiledChannels {
-    let mut tried = CompiledChannels { compiled: Vec::new(), wrong: Vec::new(), channels: wanted.len() };
+    let mut tried =
+        CompiledChannels { compiled: Vec::new(), wrong: Vec::new(), channels: wanted.len() };
     for channel in channels.iter().filter(|channel| wanted.contains(&channel.name)) {
         let (instance, found) = compile(channel);
         tried.compiled.extend(instance);
@@ -39,7 +41,9 @@ pub(super) fn compile_each(
             // Channels have most of theirs in common.
             match tried.wrong.iter_mut().find(|wrong| is_same(&wrong.problem, &problem)) {
                 Some(wrong) => wrong.channels.push(channel.name.clone()),
-                None => tried.wrong.push(ReleaseProblem { problem, channels: vec![channel.name.clone()] }),
+                None => tried
+                    .wrong
+                    .push(ReleaseProblem { problem, channels: vec![channel.name.clone()] }),
             }
         }
     }
@@ -49,7 +53,10 @@ pub(super) fn compile_each(
 /// Whether it is the same problem: its help may name the channel.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     let place = |problem: &Diagnostic| (problem.line, problem.column);
-    one.file == other.file && place(one) == place(other) && one.path == other.path && one.message == other.message
+    one.file == other.file
+        && place(one) == place(other)
+        && one.path == other.path
+        && one.message == other.message
 }
 
 /// The parameter that a problem of a release's values is about.
@@ -59,23 +66,30 @@ fn parameter(problem: &Diagnostic) -> Option<&str> {
 }
 
 impl CompiledChannels {
-    /// With what is wrong with the values that were given. What is missing for that alone is not told.
+    /// With what is wrong with the values that were given. What is missing for that alone is not
+    /// told.
     pub(super) fn with_values(mut self, wrong: Vec<Diagnostic>) -> Self {
         let told: BTreeSet<&str> = wrong.iter().filter_map(parameter).collect();
-        self.wrong.retain(|wrong| parameter(&wrong.problem).is_none_or(|name| !told.contains(name)));
+        self.wrong
+            .retain(|wrong| parameter(&wrong.problem).is_none_or(|name| !told.contains(name)));
         drop(told);
-        self.wrong.splice(0..0, wrong.into_iter().map(|problem| ReleaseProblem { problem, channels: Vec::new() }));
+        self.wrong.splice(
+            0..0,
+            wrong.into_iter().map(|problem| ReleaseProblem { problem, channels: Vec::new() }),
+        );
         self
     }
 }
 
 impl ReleaseProblem {
-    /// As people read it: where it is not wrong in all channels with those in which it is, and with the service that it is `of`.
+    /// As people read it: where it is not wrong in all channels with those in which it is, and with
+    /// the service that it is `of`.
     fn told(self, channels: usize, of: Option<&str>) -> Diagnostic {
         let Self { mut problem, channels: wrong_in } = self;
         // The lines of the service's own config show whose they are.
         let of = of.filter(|_| !problem.path.starts_with("service"));
-        let mut words: Vec<String> = of.map(|service| format!("for service `{service}`")).into_iter().collect();
+        let mut words: Vec<String> =
+            of.map(|service| format!("for service `{service}`")).into_iter().collect();
         if !wrong_in.is_empty() && wrong_in.len() < channels {
             let names: Vec<String> = wrong_in.iter().map(|name| format!("`{name}`")).collect();
             let channel = if names.len() == 1 { "channel" } else { "channels" };
@@ -89,9 +103,13 @@ impl ReleaseProblem {
 }
 
 impl Planner {
-    /// All that was wanted, when nothing is wrong with any of it and all its secrets are there. `of`: the service, where it has to be
-    /// named.
-    pub(super) async fn whole(&self, tried: CompiledChannels, of: Option<&str>) -> Result<Vec<CompiledInstance>, Refusal> {
+    /// All that was wanted, when nothing is wrong with any of it and all its secrets are there.
+    /// `of`: the service, where it has to be named.
+    pub(super) async fn whole(
+        &self,
+        tried: CompiledChannels,
+        of: Option<&str>,
+    ) -> Result<Vec<CompiledInstance>, Refusal> {
         let CompiledChannels { compiled, mut wrong, channels } = tried;
         wrong.extend(self.missing_secrets(&compiled).await?);
         if wrong.is_empty() {
@@ -100,10 +118,17 @@ impl Planner {
         Err(Refusal::Config(wrong.into_iter().map(|wrong| wrong.told(channels, of)).collect()))
     }
 
-    /// Secrets that the commands are to get and that nobody has set: told now, where somebody listens, rather than by every job.
-    async fn missing_secrets(&self, compiled: &[CompiledInstance]) -> Result<Vec<ReleaseProblem>, Refusal> {
+    /// Secrets that the commands are to get and that nobody has set: told now, where somebody
+    /// listens, rather than by every job.
+    async fn missing_secrets(
+        &self,
+        compiled: &[CompiledInstance],
+    ) -> Result<Vec<ReleaseProblem>, Refusal> {
         let mut wanted: BTreeMap<(&str, u64), BTreeSet<&ChannelName>> = BTreeMap::new();
-        for instance in compiled.iter().filter(|instance| !matches!(instance.commands.place, RunTarget::Fake { .. })) {
+        for instance in compiled
+            .iter()
+            .filter(|instance| !matches!(instance.commands.place, RunTarget::Fake { .. }))
+        {
             let commands = &instance.commands;
             let commands = commands.fetch.iter().chain([&commands.apply]).chain(&commands.get_info);
             for variable in commands.flat_map(|command| &command.env) {
@@ -118,11 +143,20 @@ impl Planner {
                 continue;
             }
             let (message, help) = match version {
-                0 => (format!("secret `{key}` does not exist"), format!("set it with `pvnctl secrets set {key}`")),
-                _ => (format!("secret `{key}` has no version {version}"), "`pvnctl secrets list` shows those it has".to_owned()),
+                0 => (
+                    format!("secret `{key}` does not exist"),
+                    format!("set it with `pvnctl secrets set {key}`"),
+                ),
+                _ => (
+                    format!("secret `{key}` has no version {version}"),
+                    "`pvnctl secrets list` shows those it has".to_owned(),
+                ),
             };
             let problem = of_release(format!("secrets.{key}"), message, Some(help));
-            missing.push(ReleaseProblem { problem, channels: channels.into_iter().cloned().collect() });
+            missing.push(ReleaseProblem {
+                problem,
+                channels: channels.into_iter().cloned().collect(),
+            });
         }
         Ok(missing)
     }
@@ -130,7 +164,15 @@ impl Planner {
 
 /// A problem that came with no document: there is no line to show.
 pub(super) fn of_release(path: String, message: String, help: Option<String>) -> Diagnostic {
-    Diagnostic { file: String::new(), line: 0, column: 0, snippet: String::new(), path, message, help }
+    Diagnostic {
+        file: String::new(),
+        line: 0,
+        column: 0,
+        snippet: String::new(),
+        path,
+        message,
+        help,
+    }
 }
 
 /// Adds the problems that are not among them yet.

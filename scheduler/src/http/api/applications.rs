@@ -14,11 +14,17 @@ use crate::http::lookup::no_application;
 use crate::http::openapi::{Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    routes.get("/v1/applications", list, about("listApplications", "applications", "Applications by name")).get(
-        "/v1/applications/{application}",
-        get,
-        about("getApplication", "applications", "One application with its channels"),
-    )
+    routes
+        .get(
+            "/v1/applications",
+            list,
+            about("listApplications", "applications", "Applications by name"),
+        )
+        .get(
+            "/v1/applications/{application}",
+            get,
+            about("getApplication", "applications", "One application with its channels"),
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -27,10 +33,23 @@ struct Which {
     application: String,
 }
 
-async fn list(State(api): State<Api>, _: Viewer, Query(paging): Query<Paging>) -> Result<Json<Page<ApplicationSummary>>> {
+async fn list(
+    State(api): State<Api>,
+    _: Viewer,
+    Query(paging): Query<Paging>,
+) -> Result<Json<Page<ApplicationSummary>>> {
     Ok(Json(api.store.applications(&page(paging.cursor, paging.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Application>> {
-    Ok(Json(api.store.application(&which.application).await?.ok_or_else(|| no_application(&which.application))?))
+async fn get(
+    State(api): State<Api>,
+    _: Viewer,
+    PathParams(which): PathParams<Which>,
+) -> Result<Json<Application>> {
+    Ok(Json(
+        api.store
+            .application(&which.application)
+            .await?
+            .ok_or_else(|| no_application(&which.application))?,
+    ))
 }

@@ -16,17 +16,30 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.post(
         "/v1/configs",
         apply,
-        RouteDescription { description, ..about("applyConfigs", "configs", "Check, compare and store config files, all or nothing") },
+        RouteDescription {
+            description,
+            ..about(
+                "applyConfigs",
+                "configs",
+                "Check, compare and store config files, all or nothing",
+            )
+        },
     )
 }
 
-async fn apply(State(api): State<Api>, Admin(caller): Admin, LargeBody(request): LargeBody<ConfigsRequest>) -> Result<Json<ConfigsResult>> {
+async fn apply(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    LargeBody(request): LargeBody<ConfigsRequest>,
+) -> Result<Json<ConfigsResult>> {
     for file in &request.files {
-        let parts = std::iter::once((&file.path, file.text.len())).chain(file.attachments.iter().map(|(path, text)| (path, text.len())));
+        let parts = std::iter::once((&file.path, file.text.len()))
+            .chain(file.attachments.iter().map(|(path, text)| (path, text.len())));
         for (path, bytes) in parts {
             if bytes > CONFIG_FILE_BYTES {
                 return Err(Error::too_large(format!(
-                    "the file `{path}` has {bytes} bytes and at most {CONFIG_FILE_BYTES} are taken; move large content into an image or a bucket"
+                    "the file `{path}` has {bytes} bytes and at most {CONFIG_FILE_BYTES} are \
+                     taken; move large content into an image or a bucket"
                 )));
             }
         }

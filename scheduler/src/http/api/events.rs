@@ -25,9 +25,17 @@ use crate::http::streams::{sse, wants_stream};
 use crate::store::{EventFilter, Store};
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    let description = "With `Accept: text/event-stream` entries are sent as they are committed, oldest first, each with its number as event \
-                       id. `Last-Event-ID` (or `after`) goes on after that entry; without it the stream begins now.";
-    routes.get("/v1/events", events, RouteDescription { description, ..about("listEvents", "events", "The log, newest first; or live") })
+    let description = "With `Accept: text/event-stream` entries are sent as they are committed, \
+                       oldest first, each with its number as event id. `Last-Event-ID` (or \
+                       `after`) goes on after that entry; without it the stream begins now.";
+    routes.get(
+        "/v1/events",
+        events,
+        RouteDescription {
+            description,
+            ..about("listEvents", "events", "The log, newest first; or live")
+        },
+    )
 }
 
 /// A page, or a stream of server-sent events.
@@ -42,7 +50,11 @@ impl IntoResponse for Entries {
 impl HandlerOutput for Entries {
     fn describe(operation: &mut Operation<'_>) {
         axum::Json::<Page<LogEntry>>::describe(operation);
-        operation.answer("200", "", Some(("text/event-stream", serde_json::json!({"type": "string"}))));
+        operation.answer(
+            "200",
+            "",
+            Some(("text/event-stream", serde_json::json!({"type": "string"}))),
+        );
     }
 }
 
@@ -68,10 +80,24 @@ struct EventsQuery {
     limit: Option<u32>,
 }
 
-async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMap, Query(list): Query<EventsQuery>) -> Result<Entries> {
-    let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref()).await?;
+async fn events(
+    State(api): State<Api>,
+    Viewer(token): Viewer,
+    headers: HeaderMap,
+    Query(list): Query<EventsQuery>,
+) -> Result<Entries> {
+    let scope =
+        scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref())
+            .await?;
     let (application, service, channel) = scope.names();
-    let mut filter = EventFilter { application, service, channel, kind: list.kind, audit: list.audit, after: list.after };
+    let mut filter = EventFilter {
+        application,
+        service,
+        channel,
+        kind: list.kind,
+        audit: list.audit,
+        after: list.after,
+    };
     if !wants_stream(&headers) {
         let page = api.store.events(&filter, &page(list.cursor, list.limit)?).await?;
         return Ok(Entries(axum::Json(page).into_response()));
@@ -79,30 +105,35 @@ async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMa
     let slot = api.streams.admit(&token.name)?;
     // Subscribed before the log is read, so that nothing falls between the two.
     let news = api.driver.watch();
-    let after = match headers.get("last-event-id") {
-        Some(id) => Some(
-            id.to_str()
-                .ok()
-                .and_then(|id| id.parse().ok())
-                .ok_or_else(|| Error::bad_request("Last-Event-ID is not the number of a log entry"))?,
-        ),
-        None => filter.after.take(),
-    };
+    let after =
+        match headers.get("last-event-id") {
+            Some(id) => Some(id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(|| {
+                Error::bad_request("Last-Event-ID is not the number of a log entry")
+            })?),
+            None => filter.after.take(),
+        };
     let newest = api.store.counters().await?.event.unsigned_abs();
     let (last, behind) = match after {
         Some(seq) if seq > newest => return Err(ahead(seq, newest)),
         Some(seq) => (seq, true),
         None => (newest, false),
     };
-    let follower = EventSubscriber { store: api.store.clone(), news, filter, last, behind, ready: VecDeque::new() };
+    let follower = EventSubscriber {
+        store: api.store.clone(),
+        news,
+        filter,
+        last,
+        behind,
+        ready: VecDeque::new(),
+    };
     Ok(Entries(sse(follower.stream(), slot, api, token)))
 }
 
 /// Whoever waited for what comes after would wait for as long as it takes the log to get there.
 fn ahead(seq: u64, newest: u64) -> Error {
     Error::bad_request(format!(
-        "the log has no entry {seq} yet, its newest is {newest}: the number is of another log, or this one is an older copy; read what there \
-         is, and begin the stream without it"
+        "the log has no entry {seq} yet, its newest is {newest}: the number is of another log, or \
+         this one is an older copy; read what there is, and begin the stream without it"
     ))
 }
 
@@ -118,7 +149,9 @@ struct EventSubscriber {
 
 impl EventSubscriber {
     fn stream(self) -> impl Stream<Item = Event> + Send {
-        futures::stream::unfold(self, |mut follower| async move { follower.next().await.map(|event| (event, follower)) })
+        futures::stream::unfold(self, |mut follower| async move {
+            follower.next().await.map(|event| (event, follower))
+        })
     }
 
     /// The next entry; `None` ends the stream, and the client comes back with the last id it saw.
@@ -126,16 +159,26 @@ impl EventSubscriber {
         loop {
             if let Some(entry) = self.ready.pop_front() {
                 self.last = entry.seq;
-                return Event::default().id(entry.seq.to_string()).event(entry.kind.replace(['\n', '\r'], "")).json_data(&entry).ok();
+                return Event::default()
+                    .id(entry.seq.to_string())
+                    .event(entry.kind.replace(['\n', '\r'], ""))
+                    .json_data(&entry)
+                    .ok();
             }
             if self.behind {
-                let missed = self.store.events_after(self.last, &self.filter, EVENTS_AT_A_TIME).await.ok()?;
+                let missed = self
+                    .store
+                    .events_after(self.last, &self.filter, EVENTS_AT_A_TIME)
+                    .await
+                    .ok()?;
                 self.behind = missed.len() == EVENTS_AT_A_TIME as usize;
                 self.ready.extend(missed);
                 continue;
             }
             match self.news.recv().await {
-                Ok(entry) if entry.seq > self.last && wanted(&self.filter, &entry) => self.ready.push_back((*entry).clone()),
+                Ok(entry) if entry.seq > self.last && wanted(&self.filter, &entry) => {
+                    self.ready.push_back((*entry).clone())
+                }
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => self.behind = true,
                 Err(RecvError::Closed) => return None,
@@ -146,8 +189,10 @@ impl EventSubscriber {
 
 /// Whether a live entry passes the filter, as the store's own statement would say.
 fn wanted(filter: &EventFilter, entry: &LogEntry) -> bool {
-    let kind =
-        |wanted: &String| entry.kind == *wanted || entry.kind.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with('.'));
+    let kind = |wanted: &String| {
+        entry.kind == *wanted
+            || entry.kind.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with('.'))
+    };
     (filter.application.is_none() || filter.application == entry.application)
         && (filter.service.is_none() || filter.service == entry.service)
         && (filter.channel.is_none() || filter.channel == entry.channel)

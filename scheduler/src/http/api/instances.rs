@@ -1,4 +1,5 @@
-//! `/v1/applications/{application}/services/{service}/channels/{channel}`: one service in one release channel.
+//! `/v1/applications/{application}/services/{service}/channels/{channel}`: one service in one
+//! release channel.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,18 +18,28 @@ use crate::http::lookup::no_channel;
 use crate::http::openapi::{Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    let path = |last: &str| format!("/v1/applications/{{application}}/services/{{service}}/channels/{{channel}}{last}");
+    let path = |last: &str| {
+        format!("/v1/applications/{{application}}/services/{{service}}/channels/{{channel}}{last}")
+    };
     let about = |id, summary| about(id, "channels", summary);
     routes
         .get(&path(""), get, about("getInstance", "How the service stands in the channel"))
-        .get(&path("/explain"), explain, about("explain", "Why it stands so, and what would move it"))
+        .get(
+            &path("/explain"),
+            explain,
+            about("explain", "Why it stands so, and what would move it"),
+        )
         .post(&path("/approve"), approve, about("approve", "Say yes to an approval"))
         .post(&path("/reject"), reject, about("reject", "Say no to an approval"))
         .post(&path("/pause"), pause, about("pause", "Stop fetch and apply"))
         .post(&path("/resume"), resume, about("resume", "Undo pause"))
         .post(&path("/refresh"), refresh, about("refresh", "Fetch and getInfo now"))
         .post(&path("/retry"), retry, about("retry", "Try again now"))
-        .post(&path("/run"), run, about("run", "Run one command now; its result changes nothing in pvn"))
+        .post(
+            &path("/run"),
+            run,
+            about("run", "Run one command now; its result changes nothing in pvn"),
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -55,20 +66,41 @@ struct Nothing {}
 /// The instance as it is after whatever was asked.
 async fn instance(api: &Api, target: &InstanceTarget) -> Result<Json<Instance>> {
     let service = find(api, &target.application, &target.service).await?;
-    let wanted = |instance: &Instance| target.channel == instance.channel.as_str() || target.channel == instance.channel_id.to_string();
-    service.channels.into_iter().find(wanted).map(Json).ok_or_else(|| no_channel(&target.application, &target.channel))
+    let wanted = |instance: &Instance| {
+        target.channel == instance.channel.as_str()
+            || target.channel == instance.channel_id.to_string()
+    };
+    service
+        .channels
+        .into_iter()
+        .find(wanted)
+        .map(Json)
+        .ok_or_else(|| no_channel(&target.application, &target.channel))
 }
 
-async fn ask(api: &Api, target: InstanceTarget, ask: Ask, caller: Caller) -> Result<Json<Instance>> {
+async fn ask(
+    api: &Api,
+    target: InstanceTarget,
+    ask: Ask,
+    caller: Caller,
+) -> Result<Json<Instance>> {
     api.driver.ask(target.clone(), ask, caller).await?;
     instance(api, &target).await
 }
 
-async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Instance>> {
+async fn get(
+    State(api): State<Api>,
+    _: Viewer,
+    PathParams(which): PathParams<Which>,
+) -> Result<Json<Instance>> {
     instance(&api, &which.into()).await
 }
 
-async fn explain(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Explanation>> {
+async fn explain(
+    State(api): State<Api>,
+    _: Viewer,
+    PathParams(which): PathParams<Which>,
+) -> Result<Json<Explanation>> {
     Ok(Json(api.driver.explain(which.into()).await?))
 }
 
@@ -132,6 +164,7 @@ async fn run(
     PathParams(which): PathParams<Which>,
     JsonBody(request): JsonBody<RunRequest>,
 ) -> Result<Json<RunStarted>> {
-    let job = api.driver.run_once(which.into(), request.kind.unwrap_or(JobKind::Fetch), caller).await?;
+    let job =
+        api.driver.run_once(which.into(), request.kind.unwrap_or(JobKind::Fetch), caller).await?;
     Ok(Json(RunStarted { job }))
 }

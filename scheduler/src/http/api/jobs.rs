@@ -23,7 +23,10 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post(
             "/v1/jobs/{job}/cancel",
             cancel,
-            RouteDescription { description, ..about("cancelJob", "jobs", "Stop a job: TERM, then KILL") },
+            RouteDescription {
+                description,
+                ..about("cancelJob", "jobs", "Stop a job: TERM, then KILL")
+            },
         )
 }
 
@@ -52,8 +55,14 @@ pub(super) struct Which {
     pub(super) job: String,
 }
 
-async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<JobsQuery>) -> Result<Json<Page<Job>>> {
-    let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref()).await?;
+async fn list(
+    State(api): State<Api>,
+    _: Viewer,
+    Query(list): Query<JobsQuery>,
+) -> Result<Json<Page<Job>>> {
+    let scope =
+        scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref())
+            .await?;
     let filter = JobFilter {
         application: scope.application.map(|row| row.id),
         service: scope.service.map(|row| row.id),
@@ -64,7 +73,11 @@ async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<JobsQuery>) 
     Ok(Json(api.store.jobs(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Job>> {
+async fn get(
+    State(api): State<Api>,
+    _: Viewer,
+    PathParams(which): PathParams<Which>,
+) -> Result<Json<Job>> {
     find(&api, &which.job).await.map(Json)
 }
 

@@ -23,11 +23,16 @@ use crate::http::streams::{sse, wants_stream};
 use crate::http::{Api, OutputRange};
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    let description = "Without `Accept: text/event-stream`: the bytes of `stream` from `offset`, at most 1 MiB; an empty answer is the end of \
-                       what there is so far. With it: events `chunk` (a LogChunk) as the job prints, from `stdoutOffset` and \
+    let description = "Without `Accept: text/event-stream`: the bytes of `stream` from `offset`, \
+                       at most 1 MiB; an empty answer is the end of what there is so far. With \
+                       it: events `chunk` (a LogChunk) as the job prints, from `stdoutOffset` and \
                        `stderrOffset`, and `end` (a LogEnd) when it has ended.";
     let summary = "What a job printed: bytes of one stream, or both live";
-    routes.get("/v1/jobs/{job}/logs", logs, RouteDescription { description, ..about("getJobLogs", "jobs", summary) })
+    routes.get(
+        "/v1/jobs/{job}/logs",
+        logs,
+        RouteDescription { description, ..about("getJobLogs", "jobs", summary) },
+    )
 }
 
 /// Bytes, or a stream of server-sent events.
@@ -41,9 +46,20 @@ impl IntoResponse for Printed {
 
 impl HandlerOutput for Printed {
     fn describe(operation: &mut Operation<'_>) {
-        let (chunk, end) = (operation.schemas.subschema_for::<LogChunk>(), operation.schemas.subschema_for::<LogEnd>());
-        operation.answer("200", "Bytes, or events.", Some(("application/octet-stream", serde_json::json!({}))));
-        operation.answer("200", "", Some(("text/event-stream", serde_json::json!({"anyOf": [chunk, end]}))));
+        let (chunk, end) = (
+            operation.schemas.subschema_for::<LogChunk>(),
+            operation.schemas.subschema_for::<LogEnd>(),
+        );
+        operation.answer(
+            "200",
+            "Bytes, or events.",
+            Some(("application/octet-stream", serde_json::json!({}))),
+        );
+        operation.answer(
+            "200",
+            "",
+            Some(("text/event-stream", serde_json::json!({"anyOf": [chunk, end]}))),
+        );
     }
 }
 
@@ -87,8 +103,13 @@ async fn logs(
         let slot = api.streams.admit(&token.name)?;
         let mut offsets = [from.stdout_offset.unwrap_or(0), from.stderr_offset.unwrap_or(0)];
         // A browser goes on by itself with the last id, which holds both offsets.
-        if let Some((stdout, stderr)) = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.split_once(',')) {
-            let offset = |text: &str| text.parse().map_err(|_| Error::bad_request("Last-Event-ID is not one of this stream's"));
+        if let Some((stdout, stderr)) =
+            headers.get("last-event-id").and_then(|id| id.to_str().ok()?.split_once(','))
+        {
+            let offset = |text: &str| {
+                text.parse()
+                    .map_err(|_| Error::bad_request("Last-Event-ID is not one of this stream's"))
+            };
             offsets = [offset(stdout)?, offset(stderr)?];
         }
         let follower = LogSubscriber { api: api.clone(), job, placed, offsets, over: false };
@@ -99,17 +120,44 @@ async fn logs(
         Some(StreamName::Stderr) => Which::Stderr,
         None => {
             return Err(Error::bad_request(
-                "say which stream: `?stream=stdout` or `?stream=stderr`; both at once come with `Accept: text/event-stream`",
+                "say which stream: `?stream=stdout` or `?stream=stderr`; both at once come with \
+                 `Accept: text/event-stream`",
             ));
         }
     };
-    let bytes = read(&api, &job, &placed, stream, from.offset.unwrap_or(0), piece_bytes(from.limit)?).await?;
-    Ok(Printed(([(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")], bytes).into_response()))
+    let bytes =
+        read(&api, &job, &placed, stream, from.offset.unwrap_or(0), piece_bytes(from.limit)?)
+            .await?;
+    Ok(Printed(
+        (
+            [
+                (header::CONTENT_TYPE, "application/octet-stream"),
+                (header::CACHE_CONTROL, "no-store"),
+            ],
+            bytes,
+        )
+            .into_response(),
+    ))
 }
 
-async fn read(api: &Api, job: &Job, placed: &PlacedJob, stream: Which, offset: u64, limit: usize) -> Result<Vec<u8>> {
-    let range = OutputRange { placed: placed.clone(), report: job.report.clone().map(Box::new), stream, offset, limit };
-    (api.output)(range).await.map_err(|error| Error::unavailable(format!("the output of {} cannot be read at present: {error}", job.id)))
+async fn read(
+    api: &Api,
+    job: &Job,
+    placed: &PlacedJob,
+    stream: Which,
+    offset: u64,
+    limit: usize,
+) -> Result<Vec<u8>> {
+    let range = OutputRange {
+        placed: placed.clone(),
+        report: job.report.clone().map(Box::new),
+        stream,
+        offset,
+        limit,
+    };
+    (api.output)(range).await.map_err(|error| {
+        Error::unavailable(format!("the output of {} cannot be read at present: {error}", job.id))
+    })
 }
 
 /// One who follows a job.
@@ -123,19 +171,35 @@ struct LogSubscriber {
 
 impl LogSubscriber {
     fn stream(self) -> impl Stream<Item = Event> + Send {
-        futures::stream::unfold(self, |mut follower| async move { follower.next().await.map(|event| (event, follower)) })
+        futures::stream::unfold(self, |mut follower| async move {
+            follower.next().await.map(|event| (event, follower))
+        })
     }
 
-    /// The next piece, or the end. A fault ends the stream; the client comes back with the offsets it has.
+    /// The next piece, or the end. A fault ends the stream; the client comes back with the offsets
+    /// it has.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if self.over {
                 return None;
             }
             for (at, stream) in Which::ALL.into_iter().enumerate() {
-                let bytes = read(&self.api, &self.job, &self.placed, stream, self.offsets[at], OUTPUT_EVENT_BYTES).await.ok()?;
+                let bytes = read(
+                    &self.api,
+                    &self.job,
+                    &self.placed,
+                    stream,
+                    self.offsets[at],
+                    OUTPUT_EVENT_BYTES,
+                )
+                .await
+                .ok()?;
                 if !bytes.is_empty() {
-                    let chunk = LogChunk { stream: stream.as_str().to_owned(), offset: self.offsets[at], data: STANDARD.encode(&bytes) };
+                    let chunk = LogChunk {
+                        stream: stream.as_str().to_owned(),
+                        offset: self.offsets[at],
+                        data: STANDARD.encode(&bytes),
+                    };
                     self.offsets[at] += bytes.len() as u64;
                     let id = format!("{},{}", self.offsets[0], self.offsets[1]);
                     return Event::default().event("chunk").id(id).json_data(&chunk).ok();

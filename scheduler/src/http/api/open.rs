@@ -22,12 +22,29 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes
         .get("/healthz", healthz, about("healthz", "health", "Whether the process answers"))
         .get("/readyz", readyz, about("readyz", "health", "Whether it can decide and store"))
-        .get("/metrics", metrics, about("metrics", "health", "Numbers for Prometheus; needs a token unless started with --open-metrics"))
-        .get("/schemas/", schema_names, about("listSchemas", "schemas", "The names of the JSON Schemas"))
-        .get("/schemas/{name}", schema_file, about("getSchema", "schemas", "One JSON Schema (draft 7)"))
+        .get(
+            "/metrics",
+            metrics,
+            about(
+                "metrics",
+                "health",
+                "Numbers for Prometheus; needs a token unless started with --open-metrics",
+            ),
+        )
+        .get(
+            "/schemas/",
+            schema_names,
+            about("listSchemas", "schemas", "The names of the JSON Schemas"),
+        )
+        .get(
+            "/schemas/{name}",
+            schema_file,
+            about("getSchema", "schemas", "One JSON Schema (draft 7)"),
+        )
 }
 
-/// How long the question whether the database can be read may take: well below what probes of others wait.
+/// How long the question whether the database can be read may take: well below what probes of
+/// others wait.
 const READ_WITHIN: Duration = Duration::from_secs(2);
 
 /// How it stands.
@@ -55,21 +72,26 @@ async fn healthz() -> axum::Json<HealthAnswer> {
 }
 
 async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
-    // Reading is asked, deciding tells: it knows how its last commit went. Whoever asks has a deadline of its own, and is told nothing
-    // when it passes.
+    // Reading is asked, deciding tells: it knows how its last commit went. Whoever asks has a
+    // deadline of its own, and is told nothing when it passes.
     let read = tokio::time::timeout(READ_WITHIN, notes(&api)).await.unwrap_or_else(|_| {
         let within = READ_WITHIN.as_secs();
-        Err(Error::unavailable(format!("the database could not be read within {within} s: its disk hangs or is overloaded")))
+        Err(Error::unavailable(format!(
+            "the database could not be read within {within} s: its disk hangs or is overloaded"
+        )))
     });
     let mut health = api.driver.health().borrow().clone();
-    // Where nothing is due nothing is stored, and deciding cannot know; whoever keeps the database does.
+    // Where nothing is due nothing is stored, and deciding cannot know; whoever keeps the database
+    // does.
     if health == driver::Health::Ready
         && let Some(Unrenewed { why, since }) = api.store.unrenewed()
     {
         health = driver::Health::Degraded { why, since };
     }
     match health {
-        driver::Health::Ready => Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken(), notes: read? })),
+        driver::Health::Ready => {
+            Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken(), notes: read? }))
+        }
         driver::Health::Degraded { why, since } => {
             let goes_on = if read.is_ok() { "; reading goes on" } else { "" };
             Err(Error::unavailable(format!("nothing new is started since {since}: {why}{goes_on}")))
@@ -83,14 +105,22 @@ async fn notes(api: &Api) -> Result<Vec<String>> {
     let lost = match api.driver.lost().await {
         0 => None,
         lost => Some(format!(
-            "the spool directory of {lost} applies that were under way is lost, and nobody can say whether they run: see whether they do, then `pvnctl services retry` them"
+            "the spool directory of {lost} applies that were under way is lost, and nobody can \
+             say whether they run: see whether they do, then `pvnctl services retry` them"
         )),
     };
     let restored = api.store.restored_at().await?;
-    let restored =
-        restored.map(|at| format!("restored from a backup at {at}: it observes and applies nothing until `pvn-scheduler activate`"));
-    let observer = (api.driver.is_observer() && restored.is_none())
-        .then(|| "observer mode: it looks, and applies nothing; start it without `--observer` and PVN_OBSERVER to let it act".to_owned());
+    let restored = restored.map(|at| {
+        format!(
+            "restored from a backup at {at}: it observes and applies nothing until `pvn-scheduler \
+             activate`"
+        )
+    });
+    let observer = (api.driver.is_observer() && restored.is_none()).then(|| {
+        "observer mode: it looks, and applies nothing; start it without `--observer` and \
+         PVN_OBSERVER to let it act"
+            .to_owned()
+    });
     Ok(lost.into_iter().chain(restored).chain(observer).collect())
 }
 
@@ -104,8 +134,9 @@ async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Res
     Ok(MetricsText(exposition(&numbers)))
 }
 
-/// The text format, with the type of each metric before its samples: those that end in `_total` count up. A metric's samples
-/// stand together, because the map is in order and `{` comes after every character of a name.
+/// The text format, with the type of each metric before its samples: those that end in `_total`
+/// count up. A metric's samples stand together, because the map is in order and `{` comes after
+/// every character of a name.
 fn exposition(numbers: &BTreeMap<String, f64>) -> String {
     let mut text = String::new();
     let mut last = "";
@@ -126,13 +157,18 @@ struct MetricsText(String);
 
 impl IntoResponse for MetricsText {
     fn into_response(self) -> Response {
-        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], self.0).into_response()
+        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], self.0)
+            .into_response()
     }
 }
 
 impl HandlerOutput for MetricsText {
     fn describe(operation: &mut Operation<'_>) {
-        operation.answer("200", "Numbers.", Some(("text/plain", serde_json::json!({"type": "string"}))));
+        operation.answer(
+            "200",
+            "Numbers.",
+            Some(("text/plain", serde_json::json!({"type": "string"}))),
+        );
     }
 }
 
@@ -146,8 +182,12 @@ async fn schema_names() -> axum::Json<Vec<&'static str>> {
     axum::Json(config::schemas::PUBLISHED.iter().map(|(name, _)| *name).collect())
 }
 
-async fn schema_file(PathParams(Name { name }): PathParams<Name>) -> Result<axum::Json<serde_json::Value>> {
+async fn schema_file(
+    PathParams(Name { name }): PathParams<Name>,
+) -> Result<axum::Json<serde_json::Value>> {
     let found = config::schemas::PUBLISHED.iter().find(|(known, _)| *known == name);
-    let (_, text) = found.ok_or_else(|| Error::not_found(format!("there is no schema `{name}`; /schemas/ lists those there are")))?;
+    let (_, text) = found.ok_or_else(|| {
+        Error::not_found(format!("there is no schema `{name}`; /schemas/ lists those there are"))
+    })?;
     serde_json::from_str(text).map(axum::Json).map_err(Error::internal)
 }

@@ -15,11 +15,9 @@ use crate::http::openapi::{Routes, about};
 use crate::store::ReleaseFilter;
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    routes.get("/v1/releases", list, about("listReleases", "releases", "Releases, newest first")).get(
-        "/v1/releases/{release}",
-        get,
-        about("getRelease", "releases", "One release"),
-    )
+    routes
+        .get("/v1/releases", list, about("listReleases", "releases", "Releases, newest first"))
+        .get("/v1/releases/{release}", get, about("getRelease", "releases", "One release"))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -41,14 +39,30 @@ struct Which {
     release: String,
 }
 
-async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<ReleasesQuery>) -> Result<Json<Page<Release>>> {
+async fn list(
+    State(api): State<Api>,
+    _: Viewer,
+    Query(list): Query<ReleasesQuery>,
+) -> Result<Json<Page<Release>>> {
     let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), None).await?;
-    let filter = ReleaseFilter { application: scope.application.map(|row| row.id), service: scope.service.map(|row| row.id) };
+    let filter = ReleaseFilter {
+        application: scope.application.map(|row| row.id),
+        service: scope.service.map(|row| row.id),
+    };
     Ok(Json(api.store.releases(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Release>> {
-    let none = || Error::not_found(format!("there is no release `{}`; `pvnctl releases list` shows those there are", which.release));
+async fn get(
+    State(api): State<Api>,
+    _: Viewer,
+    PathParams(which): PathParams<Which>,
+) -> Result<Json<Release>> {
+    let none = || {
+        Error::not_found(format!(
+            "there is no release `{}`; `pvnctl releases list` shows those there are",
+            which.release
+        ))
+    };
     let id = which.release.parse().map_err(|_| none())?;
     Ok(Json(api.store.release(id).await?.ok_or_else(none)?))
 }

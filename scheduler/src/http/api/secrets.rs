@@ -18,9 +18,17 @@ use crate::http::openapi::{Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
-        .get("/v1/secrets", list, about("listSecrets", "secrets", "Keys and versions of secrets, never values"))
+        .get(
+            "/v1/secrets",
+            list,
+            about("listSecrets", "secrets", "Keys and versions of secrets, never values"),
+        )
         .put("/v1/secrets/{key}", set, about("setSecret", "secrets", "Set a secret's next version"))
-        .delete("/v1/secrets/{key}", delete, about("deleteSecret", "secrets", "Delete all versions of a secret"))
+        .delete(
+            "/v1/secrets/{key}",
+            delete,
+            about("deleteSecret", "secrets", "Delete all versions of a secret"),
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,7 +37,11 @@ struct Which {
     key: String,
 }
 
-async fn list(State(api): State<Api>, _: Viewer, Query(paging): Query<Paging>) -> Result<Json<Page<Secret>>> {
+async fn list(
+    State(api): State<Api>,
+    _: Viewer,
+    Query(paging): Query<Paging>,
+) -> Result<Json<Page<Secret>>> {
     Ok(Json(api.store.secrets(&page(paging.cursor, paging.limit)?).await?))
 }
 
@@ -39,12 +51,19 @@ async fn set(
     PathParams(which): PathParams<Which>,
     JsonBody(request): JsonBody<SecretRequest>,
 ) -> Result<Json<SecretVersion>> {
-    // What stands around the place may be part of the value, so the decoder's message is not repeated.
-    let value = STANDARD
-        .decode(request.value)
-        .map_err(|_| Error::bad_request("`value` is not base64 (standard alphabet, padded); `pvnctl secrets set` encodes it"))?;
+    // What stands around the place may be part of the value, so the decoder's message is not
+    // repeated.
+    let value = STANDARD.decode(request.value).map_err(|_| {
+        Error::bad_request(
+            "`value` is not base64 (standard alphabet, padded); `pvnctl secrets set` encodes it",
+        )
+    })?;
     let warning = (value.len() < SHORTEST_BYTES).then(|| {
-        format!("secret `{}` is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes; set a longer one", which.key)
+        format!(
+            "secret `{}` is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} \
+             bytes; set a longer one",
+            which.key
+        )
     });
     let version = match request.if_changed {
         true => api.driver.set_secret_if_changed(which.key.clone(), value, caller).await?,
@@ -53,7 +72,11 @@ async fn set(
     Ok(Json(SecretVersion { key: which.key, version, warning }))
 }
 
-async fn delete(State(api): State<Api>, Admin(caller): Admin, PathParams(which): PathParams<Which>) -> Result<NoContent> {
+async fn delete(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+) -> Result<NoContent> {
     api.driver.delete_secret(which.key, caller).await?;
     Ok(NoContent)
 }

@@ -18,10 +18,22 @@ use crate::store::ServiceFilter;
 pub(super) fn routes(routes: Routes) -> Routes {
     let path = |last: &str| format!("/v1/applications/{{application}}/services/{{service}}{last}");
     routes
-        .get("/v1/services", list, about("listServices", "services", "Services by application and name"))
+        .get(
+            "/v1/services",
+            list,
+            about("listServices", "services", "Services by application and name"),
+        )
         .get(&path(""), get, about("getService", "services", "One service with its channels"))
         .post(&path("/push"), push, about("pushService", "services", "Make a release"))
-        .post(&path("/rollback"), rollback, about("rollbackService", "services", "Make a release that goes back to an earlier version"))
+        .post(
+            &path("/rollback"),
+            rollback,
+            about(
+                "rollbackService",
+                "services",
+                "Make a release that goes back to an earlier version",
+            ),
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,13 +59,25 @@ struct Which {
     service: String,
 }
 
-async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<ServicesQuery>) -> Result<Json<Page<ServiceSummary>>> {
+async fn list(
+    State(api): State<Api>,
+    _: Viewer,
+    Query(list): Query<ServicesQuery>,
+) -> Result<Json<Page<ServiceSummary>>> {
     let scope = scope(&api, list.application.as_deref(), None, None).await?;
-    let filter = ServiceFilter { application: scope.application.map(|row| row.id), status: list.status, name: list.name };
+    let filter = ServiceFilter {
+        application: scope.application.map(|row| row.id),
+        status: list.status,
+        name: list.name,
+    };
     Ok(Json(api.store.services(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Service>> {
+async fn get(
+    State(api): State<Api>,
+    _: Viewer,
+    PathParams(which): PathParams<Which>,
+) -> Result<Json<Service>> {
     find(&api, &which.application, &which.service).await.map(Json)
 }
 

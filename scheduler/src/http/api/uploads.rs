@@ -1,5 +1,6 @@
-//! The wire protocol of jobs that run elsewhere, below `/v1/jobs/{job}`: pieces of streams, declared files, inputs,
-//! heartbeats, the report (docs/api.md, [`schema::wire`]). Everything is kept by [`crate::delivery`].
+//! The wire protocol of jobs that run elsewhere, below `/v1/jobs/{job}`: pieces of streams,
+//! declared files, inputs, heartbeats, the report (docs/api.md, [`schema::wire`]). Everything is
+//! kept by [`crate::delivery`].
 
 use axum::Json;
 use axum::body::Body;
@@ -9,7 +10,9 @@ use axum::response::{IntoResponse, Response};
 use schema::log_kind::LogKind;
 use schema::report::Report;
 use schema::spool::{Stream, is_output_name};
-use schema::wire::{Accepted, BLOB_HEADER, Heartbeat, PIECE_CONTENT_TYPE, StoredFile, UPLOAD_LIMIT_BYTES};
+use schema::wire::{
+    Accepted, BLOB_HEADER, Heartbeat, PIECE_CONTENT_TYPE, StoredFile, UPLOAD_LIMIT_BYTES,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
@@ -27,13 +30,20 @@ use crate::http::upload::{AuthorizedJob, CancelMarked, Pieces, Raw, said};
 /// [`schema::wire::LENGTH_HEADER`], as HTTP/2 and this library write it.
 const LENGTH: HeaderName = HeaderName::from_static("upload-length");
 
-/// Types that a piece may have beside its own: tus calls it so, and tools that know only "bytes" or, like curl, call every
-/// body a form, mean the same.
-const PIECE_TYPES: [&str; 4] =
-    [PIECE_CONTENT_TYPE, "application/offset+octet-stream", "application/octet-stream", "application/x-www-form-urlencoded"];
+/// Types that a piece may have beside its own: tus calls it so, and tools that know only "bytes"
+/// or, like curl, call every body a form, mean the same.
+const PIECE_TYPES: [&str; 4] = [
+    PIECE_CONTENT_TYPE,
+    "application/offset+octet-stream",
+    "application/octet-stream",
+    "application/x-www-form-urlencoded",
+];
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    let about = |id, summary, description| RouteDescription { description, ..about(id, "uploads", summary) };
+    let about = |id, summary, description| RouteDescription {
+        description,
+        ..about(id, "uploads", summary)
+    };
     routes
         .patch(
             "/v1/jobs/{job}/streams/{stream}",
@@ -41,19 +51,25 @@ pub(super) fn routes(routes: Routes) -> Routes {
             about(
                 "appendStream",
                 "Send a piece of stdout or stderr",
-                "The body is raw bytes, at most 8 MiB, that begin at `Upload-Offset` of the stream. What is already held is ignored; a gap \
-                 is 409 with the `Upload-Offset` that is wanted.",
+                "The body is raw bytes, at most 8 MiB, that begin at `Upload-Offset` of the \
+                 stream. What is already held is ignored; a gap is 409 with the `Upload-Offset` \
+                 that is wanted.",
             ),
         )
-        .head("/v1/jobs/{job}/streams/{stream}", length, about("getStreamOffset", "The next byte of a stream that is wanted", ""))
+        .head(
+            "/v1/jobs/{job}/streams/{stream}",
+            length,
+            about("getStreamOffset", "The next byte of a stream that is wanted", ""),
+        )
         .put(
             "/v1/jobs/{job}/files/{name}",
             file,
             about(
                 "putFile",
                 "Send a declared file",
-                "Whole when it has at most 8 MiB; a larger one in pieces with `Upload-Offset` and `Upload-Length` (of the whole file), which \
-                 are answered with 204 and the `Upload-Offset` wanted next until the last one.",
+                "Whole when it has at most 8 MiB; a larger one in pieces with `Upload-Offset` and \
+                 `Upload-Length` (of the whole file), which are answered with 204 and the \
+                 `Upload-Offset` wanted next until the last one.",
             ),
         )
         .get(
@@ -62,18 +78,24 @@ pub(super) fn routes(routes: Routes) -> Routes {
             about(
                 "getInput",
                 "A file for the job: a blob id, or `fetch:NAME`",
-                "`Pvn-Blob-Id` tells which blob it is: what arrives is to be compared with it. 404 for what this job may not see.",
+                "`Pvn-Blob-Id` tells which blob it is: what arrives is to be compared with it. \
+                 404 for what this job may not see.",
             ),
         )
-        .post("/v1/jobs/{job}/heartbeat", heartbeat, about("sendHeartbeat", "A sign of life", "The answer says whether to stop."))
+        .post(
+            "/v1/jobs/{job}/heartbeat",
+            heartbeat,
+            about("sendHeartbeat", "A sign of life", "The answer says whether to stop."),
+        )
         .put(
             "/v1/jobs/{job}/report",
             report,
             about(
                 "putReport",
                 "How the command ended",
-                "Accepted once all that it names is here; the answer comes when that is stored. The same report again has the same answer. \
-                 409 with `wanted`: send what is missing, then the report again. 409 without: the job ended otherwise before.",
+                "Accepted once all that it names is here; the answer comes when that is stored. \
+                 The same report again has the same answer. 409 with `wanted`: send what is \
+                 missing, then the report again. 409 without: the job ended otherwise before.",
             ),
         )
 }
@@ -90,7 +112,12 @@ struct StreamAt {
 impl StreamAt {
     fn stream(&self) -> Result<Stream> {
         let found = Stream::ALL.into_iter().find(|stream| stream.as_str() == self.stream);
-        found.ok_or_else(|| Error::not_found(format!("there is no stream `{}`; there are stdout and stderr", self.stream)))
+        found.ok_or_else(|| {
+            Error::not_found(format!(
+                "there is no stream `{}`; there are stdout and stderr",
+                self.stream
+            ))
+        })
     }
 }
 
@@ -124,7 +151,11 @@ struct NextOffset(u64);
 
 impl IntoResponse for NextOffset {
     fn into_response(self) -> Response {
-        (StatusCode::NO_CONTENT, [(OFFSET, self.0.to_string()), (header::CACHE_CONTROL, "no-store".to_owned())]).into_response()
+        (
+            StatusCode::NO_CONTENT,
+            [(OFFSET, self.0.to_string()), (header::CACHE_CONTROL, "no-store".to_owned())],
+        )
+            .into_response()
     }
 }
 
@@ -167,13 +198,21 @@ async fn append(
     job.mark(&api, result)
 }
 
-async fn append_to(api: &Api, job: &AuthorizedJob, at: &StreamAt, request: Request) -> Result<NextOffset> {
+async fn append_to(
+    api: &Api,
+    job: &AuthorizedJob,
+    at: &StreamAt,
+    request: Request,
+) -> Result<NextOffset> {
     let stream = at.stream()?;
     let (parts, body) = request.into_parts();
     let upload = job.open(api, &format!("a piece of {}", stream.as_str())).await?;
     check_type(&parts.headers, &PIECE_TYPES)?;
     let Some(mut offset) = number(&parts.headers, &OFFSET)? else {
-        return Err(Error::bad_request("the header Upload-Offset is missing: it says which byte of the stream the body begins with"));
+        return Err(Error::bad_request(
+            "the header Upload-Offset is missing: it says which byte of the stream the body \
+             begins with",
+        ));
     };
     let mut pieces = Pieces::of(&parts.headers, body, UPLOAD_LIMIT_BYTES).await?;
     let mut next = None;
@@ -191,7 +230,8 @@ async fn append_to(api: &Api, job: &AuthorizedJob, at: &StreamAt, request: Reque
             StreamTaken::Full => {
                 pieces.throw_away().await;
                 return Err(Error::too_large(format!(
-                    "{} is longer than what is kept of a stream; let the wrapper cut it with --max-output",
+                    "{} is longer than what is kept of a stream; let the wrapper cut it with \
+                     --max-output",
                     stream.as_str()
                 )));
             }
@@ -205,7 +245,11 @@ async fn append_to(api: &Api, job: &AuthorizedJob, at: &StreamAt, request: Reque
     Ok(NextOffset(next.unwrap_or(offset)))
 }
 
-async fn length(State(api): State<Api>, job: AuthorizedJob, PathParams(at): PathParams<StreamAt>) -> CancelMarked<NextOffset> {
+async fn length(
+    State(api): State<Api>,
+    job: AuthorizedJob,
+    PathParams(at): PathParams<StreamAt>,
+) -> CancelMarked<NextOffset> {
     let result = async {
         let stream = at.stream()?;
         let what = "a question for an offset";
@@ -218,14 +262,21 @@ async fn length(State(api): State<Api>, job: AuthorizedJob, PathParams(at): Path
     job.mark(&api, result)
 }
 
-async fn file(State(api): State<Api>, job: AuthorizedJob, PathParams(at): PathParams<FileAt>, Raw(request): Raw) -> CancelMarked<Sent> {
+async fn file(
+    State(api): State<Api>,
+    job: AuthorizedJob,
+    PathParams(at): PathParams<FileAt>,
+    Raw(request): Raw,
+) -> CancelMarked<Sent> {
     let result = take_file(&api, &job, &at.name, request).await;
     job.mark(&api, result)
 }
 
 async fn take_file(api: &Api, job: &AuthorizedJob, name: &str, request: Request) -> Result<Sent> {
     if !is_output_name(name) {
-        return Err(Error::not_found(format!("`{name}` cannot name a file: it may have letters, digits, `.`, `_` and `-`")));
+        return Err(Error::not_found(format!(
+            "`{name}` cannot name a file: it may have letters, digits, `.`, `_` and `-`"
+        )));
     }
     let (parts, body) = request.into_parts();
     let what = format!("the file `{name}`");
@@ -238,7 +289,10 @@ async fn take_file(api: &Api, job: &AuthorizedJob, name: &str, request: Request)
         (Some(offset), Some(total)) => in_pieces(&upload, name, offset, total, &mut pieces).await?,
         _ => {
             pieces.throw_away().await;
-            return Err(Error::bad_request("a piece of a file has both Upload-Offset and Upload-Length; a whole file has neither"));
+            return Err(Error::bad_request(
+                "a piece of a file has both Upload-Offset and Upload-Length; a whole file has \
+                 neither",
+            ));
         }
     };
     pieces.throw_away().await;
@@ -259,7 +313,13 @@ async fn whole(upload: &Upload, name: &str, pieces: &mut Pieces) -> Result<FileT
     Ok(upload.take_file(name.to_owned(), incoming).await?)
 }
 
-async fn in_pieces(upload: &Upload, name: &str, mut offset: u64, total: u64, pieces: &mut Pieces) -> Result<FileTaken> {
+async fn in_pieces(
+    upload: &Upload,
+    name: &str,
+    mut offset: u64,
+    total: u64,
+    pieces: &mut Pieces,
+) -> Result<FileTaken> {
     let mut taken = None;
     loop {
         let piece = pieces.next().await?;
@@ -274,22 +334,36 @@ async fn in_pieces(upload: &Upload, name: &str, mut offset: u64, total: u64, pie
     Ok(taken.unwrap_or(FileTaken::Next(offset)))
 }
 
-async fn input(State(api): State<Api>, job: AuthorizedJob, PathParams(at): PathParams<InputAt>) -> CancelMarked<FileBytes> {
+async fn input(
+    State(api): State<Api>,
+    job: AuthorizedJob,
+    PathParams(at): PathParams<InputAt>,
+) -> CancelMarked<FileBytes> {
     let result = open_input(&api, &job, &at.reference).await;
     job.mark(&api, result)
 }
 
 async fn open_input(api: &Api, job: &AuthorizedJob, reference: &str) -> Result<FileBytes> {
     let upload = job.open(api, "a question for an input").await?;
-    let missing = || Error::not_found(format!("{} has no input `{reference}`, or it is not kept any more", job.token.job));
-    let failed = |error: std::io::Error| Error::unavailable(format!("the input `{reference}` cannot be read at present: {error}"));
+    let missing = || {
+        Error::not_found(format!(
+            "{} has no input `{reference}`, or it is not kept any more",
+            job.token.job
+        ))
+    };
+    let failed = |error: std::io::Error| {
+        Error::unavailable(format!("the input `{reference}` cannot be read at present: {error}"))
+    };
     let (blob, found) = upload.input(reference).await.map_err(failed)?.ok_or_else(missing)?;
     let (length, body) = match found {
         // Nothing is run with it; trying again finds the same.
         HandOver::Lost(why) => return Err(Error::not_found(unusable(reference, &why))),
         HandOver::Empty => (0, Body::empty()),
         HandOver::File(path) => match tokio::fs::File::open(&path).await {
-            Ok(file) => (file.metadata().await.map_err(failed)?.len(), Body::from_stream(ReaderStream::new(file))),
+            Ok(file) => (
+                file.metadata().await.map_err(failed)?.len(),
+                Body::from_stream(ReaderStream::new(file)),
+            ),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing()),
             Err(error) => return Err(failed(error)),
         },
@@ -302,8 +376,15 @@ async fn open_input(api: &Api, job: &AuthorizedJob, reference: &str) -> Result<F
     Ok(FileBytes((headers, [(BLOB_HEADER, blob.to_string())], body).into_response()))
 }
 
-async fn heartbeat(State(api): State<Api>, job: AuthorizedJob, PathParams(_): PathParams<JobAt>) -> CancelMarked<Json<Heartbeat>> {
-    let result = job.open(&api, "a heartbeat").await.map(|upload| Json(Heartbeat { cancel: upload.is_cancelled() }));
+async fn heartbeat(
+    State(api): State<Api>,
+    job: AuthorizedJob,
+    PathParams(_): PathParams<JobAt>,
+) -> CancelMarked<Json<Heartbeat>> {
+    let result = job
+        .open(&api, "a heartbeat")
+        .await
+        .map(|upload| Json(Heartbeat { cancel: upload.is_cancelled() }));
     job.mark(&api, result)
 }
 
@@ -328,7 +409,8 @@ async fn take_report(api: &Api, job: &AuthorizedJob, request: Request) -> Result
             Reported::Wrong(why) => return Err(Error::bad_request(why)),
             Reported::TooMuch(why) => return Err(Error::too_large(why)),
             Reported::Kept => return Ok(Json(Accepted { accepted: true })),
-            // What is stored decides, the same for the first and for every later report; of what will be, the first.
+            // What is stored decides, the same for the first and for every later report; of what
+            // will be, the first.
             Reported::Stored | Reported::Second => {}
         }
     }
@@ -338,23 +420,40 @@ async fn take_report(api: &Api, job: &AuthorizedJob, request: Request) -> Result
         return Ok(Json(Accepted { accepted: true }));
     }
     if row.ended_at.is_none() && api.delivery.admit(&job.token).is_none() {
-        return Err(Error::not_found(format!("{id} is not a job that uploads, or not as attempt {}", job.token.attempt)));
+        return Err(Error::not_found(format!(
+            "{id} is not a job that uploads, or not as attempt {}",
+            job.token.attempt
+        )));
     }
     job.late(api, &row, "another report", LogKind::JobLateReport, said(&report)).await?;
     if row.ended_at.is_none() {
-        return Err(Error::conflict(format!("{id} has another report already; this one changes nothing and is noted, stop sending")));
+        return Err(Error::conflict(format!(
+            "{id} has another report already; this one changes nothing and is noted, stop sending"
+        )));
     }
-    Err(Error::conflict(format!("{id} ended otherwise before ({}); this report changes nothing and is noted, stop sending", row.status)))
+    Err(Error::conflict(format!(
+        "{id} ended otherwise before ({}); this report changes nothing and is noted, stop sending",
+        row.status
+    )))
 }
 
 /// A number in a header, when it is there.
 fn number(headers: &HeaderMap, name: &HeaderName) -> Result<Option<u64>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     // Digits alone: a sign is no part of an offset.
-    let digits = value.to_str().ok().map(str::trim).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let number = digits.and_then(|text| text.parse::<u64>().ok()).filter(|number| *number <= i64::MAX.unsigned_abs());
+    let digits = value
+        .to_str()
+        .ok()
+        .map(str::trim)
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits
+        .and_then(|text| text.parse::<u64>().ok())
+        .filter(|number| *number <= i64::MAX.unsigned_abs());
     number.map(Some).ok_or_else(|| {
-        Error::bad_request(format!("the header {name} is `{}` and should be a number of bytes", value.to_str().unwrap_or("…")))
+        Error::bad_request(format!(
+            "the header {name} is `{}` and should be a number of bytes",
+            value.to_str().unwrap_or("…")
+        ))
     })
 }
 
@@ -365,19 +464,24 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
 
 fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<()> {
     match media_type(headers) {
-        Some(found) if !known.contains(&found.as_str()) => {
-            Err(Error::new(ErrorKind::MediaType, format!("the body is `{found}`; send raw bytes with `Content-Type: {}`", known[0])))
-        }
+        Some(found) if !known.contains(&found.as_str()) => Err(Error::new(
+            ErrorKind::MediaType,
+            format!("the body is `{found}`; send raw bytes with `Content-Type: {}`", known[0]),
+        )),
         _ => Ok(()),
     }
 }
 
-/// A form wraps what it carries, and the wrapping would be stored with it. Everything else is taken as it is.
+/// A form wraps what it carries, and the wrapping would be stored with it. Everything else is taken
+/// as it is.
 fn refuse_form(headers: &HeaderMap) -> Result<()> {
     match media_type(headers) {
         Some(found) if found.starts_with("multipart/") => Err(Error::new(
             ErrorKind::MediaType,
-            format!("the body is `{found}`, which wraps the bytes; send them raw, with curl by --data-binary or -T"),
+            format!(
+                "the body is `{found}`, which wraps the bytes; send them raw, with curl by \
+                 --data-binary or -T"
+            ),
         )),
         _ => Ok(()),
     }

@@ -1,6 +1,7 @@
-//! That no object of a JSON text has a key twice. Maps take the later value without a word (RFC 8259, 4, leaves it open), and of
-//! two values of a parameter one would be lost. Called for what people and their programs send; what a command printed and its
-//! wrapper reports is taken as it is.
+//! That no object of a JSON text has a key twice. Maps take the later value without a word (RFC
+//! 8259, 4, leaves it open), and of two values of a parameter one would be lost. Called for what
+//! people and their programs send; what a command printed and its wrapper reports is taken as it
+//! is.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +16,8 @@ struct Unique;
 /// # Errors
 /// With the path of the object and its key; what is no JSON.
 pub(super) fn check(text: &[u8]) -> Result<(), serde_path_to_error::Error<serde_json::Error>> {
-    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text)).map(|Unique| ())
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text))
+        .map(|Unique| ())
 }
 
 impl<'de> Deserialize<'de> for Unique {

@@ -1,4 +1,5 @@
-//! What a handler's types say about its operation: parameters and body from its arguments, answers from its result.
+//! What a handler's types say about its operation: parameters and body from its arguments, answers
+//! from its result.
 
 use std::future::Future;
 
@@ -97,20 +98,29 @@ impl<T: HandlerOutput> HandlerOutput for Result<T> {
     fn describe(operation: &mut Operation<'_>) {
         T::describe(operation);
         let schema = operation.schemas.subschema_for::<Problem>().to_value();
-        operation.answer("default", "What went wrong and what to do next (RFC 9457).", Some((PROBLEM, schema)));
+        operation.answer(
+            "default",
+            "What went wrong and what to do next (RFC 9457).",
+            Some((PROBLEM, schema)),
+        );
     }
 }
 
 /// Parameters, `place` being `path` or `query`, from the fields of a struct.
 pub(in crate::http) fn parameters<T: JsonSchema>(operation: &mut Operation<'_>, place: &str) {
     let schema = T::json_schema(operation.schemas).to_value();
-    let required: Vec<&str> =
-        schema["required"].as_array().map(|names| names.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .map(|names| names.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
     let fields = schema["properties"].as_object().cloned().unwrap_or_default();
     let parameters = operation.members.entry("parameters").or_insert_with(|| json!([]));
     let parameters = parameters.as_array_mut().expect("only lists are put here");
     for (name, mut field) in fields {
-        let description = field.as_object_mut().and_then(|field| field.remove("description")).unwrap_or_else(|| "".into());
+        let description = field
+            .as_object_mut()
+            .and_then(|field| field.remove("description"))
+            .unwrap_or_else(|| "".into());
         let required = required.contains(&name.as_str());
         parameters.push(json!({"name": name, "in": place, "required": required, "description": description, "schema": field}));
     }
@@ -119,5 +129,8 @@ pub(in crate::http) fn parameters<T: JsonSchema>(operation: &mut Operation<'_>, 
 /// A JSON body.
 pub(in crate::http) fn body<T: JsonSchema>(operation: &mut Operation<'_>) {
     let schema = operation.schemas.subschema_for::<T>().to_value();
-    operation.members.insert("requestBody".to_owned(), json!({"required": false, "content": {"application/json": {"schema": schema}}}));
+    operation.members.insert(
+        "requestBody".to_owned(),
+        json!({"required": false, "content": {"application/json": {"schema": schema}}}),
+    );
 }

@@ -1,4 +1,5 @@
-//! Requests to a cluster: what an answer means for a job, and asking again while that makes sense. Called by the jobs' tasks.
+//! Requests to a cluster: what an answer means for a job, and asking again while that makes sense.
+//! Called by the jobs' tasks.
 
 use std::error::Error;
 use std::io;
@@ -15,11 +16,12 @@ use super::leave::May;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a cluster is asked again that refuses every connection, before a job gives its place to another one: that is how it is
-/// tried again, with pauses that grow.
+/// How long a cluster is asked again that refuses every connection, before a job gives its place to
+/// another one: that is how it is tried again, with pauses that grow.
 const UNREACHED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often it is asked while an answer is waited for whether what was asked for is still permitted: most come sooner.
+/// How often it is asked while an answer is waited for whether what was asked for is still
+/// permitted: most come sooner.
 const PERMITTED_LOOK: Duration = Duration::from_secs(1);
 
 /// Why a request came to nothing.
@@ -29,7 +31,8 @@ pub(super) enum RequestRefusal {
     NotFound(String),
     /// The cluster will not have it, now or ever.
     Never(String),
-    /// It does not accept our credentials, or there are none to be had. They are read again by the connection, so it may the next time.
+    /// It does not accept our credentials, or there are none to be had. They are read again by the
+    /// connection, so it may the next time.
     Unauthorized(String),
     /// The cluster cannot at present, and has done nothing: quota, overload, a change by another.
     Now(String),
@@ -56,12 +59,15 @@ impl RequestRefusal {
 
     /// Whether it may be otherwise the next time.
     pub(super) fn may_pass(&self) -> bool {
-        matches!(self, Self::Now(_) | Self::Unauthorized(_) | Self::Unreached(_) | Self::Doubtful(_))
+        matches!(
+            self,
+            Self::Now(_) | Self::Unauthorized(_) | Self::Unreached(_) | Self::Doubtful(_)
+        )
     }
 }
 
-/// Makes a request, again and again until it is answered for good or the deadline has passed. It must be one that may be made
-/// twice.
+/// Makes a request, again and again until it is answered for good or the deadline has passed. It
+/// must be one that may be made twice.
 pub(super) async fn ask<T, F: Future<Output = kube::Result<T>>>(
     cluster: &Cluster,
     is_apply: bool,
@@ -69,7 +75,15 @@ pub(super) async fn ask<T, F: Future<Output = kube::Result<T>>>(
     what: &str,
     request: impl FnMut() -> F,
 ) -> Result<T, RequestRefusal> {
-    let asking = Asking { cluster, is_apply, deadline, what, may: May::Always, tell: &|_: &RequestRefusal| {}, gives_up_unreached: false };
+    let asking = Asking {
+        cluster,
+        is_apply,
+        deadline,
+        what,
+        may: May::Always,
+        tell: &|_: &RequestRefusal| {},
+        gives_up_unreached: false,
+    };
     asking.until_answered(request).await.map_err(|(refused, _)| refused)
 }
 
@@ -84,7 +98,8 @@ pub(super) struct Asking<'a> {
     pub(super) may: May<'a>,
     /// Is told each time why it is made again.
     pub(super) tell: &'a (dyn Fn(&RequestRefusal) + Send + Sync),
-    /// Whether it ends before the deadline when only connections were refused, for [`UNREACHED_WITHIN`].
+    /// Whether it ends before the deadline when only connections were refused, for
+    /// [`UNREACHED_WITHIN`].
     pub(super) gives_up_unreached: bool,
 }
 
@@ -92,8 +107,12 @@ impl Asking<'_> {
     /// Makes it.
     ///
     /// # Errors
-    /// Why it came to nothing the last time, and whether nobody knows that it did: a request that was in doubt once may be done late.
-    pub(super) async fn until_answered<T, F>(&self, mut request: impl FnMut() -> F) -> Result<T, (RequestRefusal, bool)>
+    /// Why it came to nothing the last time, and whether nobody knows that it did: a request that
+    /// was in doubt once may be done late.
+    pub(super) async fn until_answered<T, F>(
+        &self,
+        mut request: impl FnMut() -> F,
+    ) -> Result<T, (RequestRefusal, bool)>
     where
         F: Future<Output = kube::Result<T>>,
     {
@@ -120,8 +139,9 @@ impl Asking<'_> {
                 RequestRefusal::Unreached(_) => drop(unreached_since.get_or_insert(now)),
                 _ => unreached_since = None,
             }
-            let is_unreached =
-                self.gives_up_unreached && !is_doubtful && unreached_since.is_some_and(|since| now >= since + UNREACHED_WITHIN);
+            let is_unreached = self.gives_up_unreached
+                && !is_doubtful
+                && unreached_since.is_some_and(|since| now >= since + UNREACHED_WITHIN);
             if !refused.may_pass() || is_unreached || now + pause >= self.deadline {
                 return Err((refused, is_doubtful));
             }
@@ -132,9 +152,13 @@ impl Asking<'_> {
         }
     }
 
-    /// The answer; or, when what it asks for is not permitted any more while it is waited for, why not. Then it may still be done: a gateway
-    /// may hold it for a minute, and whoever paused the service was told that nothing begins.
-    async fn while_permitted<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<kube::Result<T>, String> {
+    /// The answer; or, when what it asks for is not permitted any more while it is waited for, why
+    /// not. Then it may still be done: a gateway may hold it for a minute, and whoever paused
+    /// the service was told that nothing begins.
+    async fn while_permitted<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<kube::Result<T>, String> {
         let mut request = std::pin::pin!(request);
         loop {
             let looks = async {
@@ -151,7 +175,9 @@ impl Asking<'_> {
     /// What an error means at this moment.
     fn refused(&self, error: &kube::Error) -> RequestRefusal {
         match refused(self.what, error) {
-            RequestRefusal::Never(why) if is_forbidden(error) && self.cluster.was_away_lately() => RequestRefusal::Now(why),
+            RequestRefusal::Never(why) if is_forbidden(error) && self.cluster.was_away_lately() => {
+                RequestRefusal::Now(why)
+            }
             refused => refused,
         }
     }
@@ -166,11 +192,17 @@ pub(super) fn refused(what: &str, error: &kube::Error) -> RequestRefusal {
     match error {
         kube::Error::Api(status) => by_status(what, status),
         // Nothing was sent.
-        error if faults::lacks_credentials(error) => RequestRefusal::Unauthorized(format!("{what}: {}", faults::of_client(error))),
+        error if faults::lacks_credentials(error) => {
+            RequestRefusal::Unauthorized(format!("{what}: {}", faults::of_client(error)))
+        }
         error => {
             let why = format!("{what}: the cluster does not answer: {}", faults::of_client(error));
             // Any other way in which a connection fails says nothing of what had gone over it.
-            if is_refused(error) { RequestRefusal::Unreached(why) } else { RequestRefusal::Doubtful(why) }
+            if is_refused(error) {
+                RequestRefusal::Unreached(why)
+            } else {
+                RequestRefusal::Doubtful(why)
+            }
         }
     }
 }
@@ -183,15 +215,22 @@ fn is_refused(error: &(dyn Error + 'static)) -> bool {
 }
 
 fn by_status(what: &str, status: &Status) -> RequestRefusal {
-    let said = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
+    let said =
+        if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
     let why = format!("{what}: {said}");
     match status.code {
         404 => RequestRefusal::NotFound(why),
-        403 if said.contains("exceeded quota") || said.contains("is being terminated") => RequestRefusal::Now(why),
+        403 if said.contains("exceeded quota") || said.contains("is being terminated") => {
+            RequestRefusal::Now(why)
+        }
         // A policy or a webhook, whose words say what it wants.
         403 if said.contains("denied") || said.contains("violates") => RequestRefusal::Never(why),
-        401 => RequestRefusal::Unauthorized(format!("{why}; the credentials of the kubeconfig are not accepted")),
-        403 => RequestRefusal::Never(format!("{why}; give the scheduler's account this right in the cluster")),
+        401 => RequestRefusal::Unauthorized(format!(
+            "{why}; the credentials of the kubeconfig are not accepted"
+        )),
+        403 => RequestRefusal::Never(format!(
+            "{why}; give the scheduler's account this right in the cluster"
+        )),
         // Another has changed it in between, or too many requests.
         409 | 429 => RequestRefusal::Now(why),
         // The server is in trouble, with what was asked or after it.
@@ -207,7 +246,11 @@ mod tests {
     fn check(code: u16, message: &str, expected: fn(String) -> RequestRefusal) {
         let status = Status { code, message: message.to_owned(), ..Status::default() };
         let found = by_status("the Job", &status);
-        assert_eq!(std::mem::discriminant(&found), std::mem::discriminant(&expected(String::new())), "{code} {message}: {found:?}");
+        assert_eq!(
+            std::mem::discriminant(&found),
+            std::mem::discriminant(&expected(String::new())),
+            "{code} {message}: {found:?}"
+        );
         assert!(found.why().starts_with("the Job: "), "{found:?}");
     }
 
@@ -218,7 +261,11 @@ mod tests {
         check(401, "Unauthorized", RequestRefusal::Unauthorized);
         check(403, "jobs.batch is forbidden: User \"x\" cannot create", RequestRefusal::Never);
         check(403, "jobs.batch is forbidden: exceeded quota: few", RequestRefusal::Now);
-        check(403, "admission webhook \"policy.example\" denied the request: no such team", RequestRefusal::Never);
+        check(
+            403,
+            "admission webhook \"policy.example\" denied the request: no such team",
+            RequestRefusal::Never,
+        );
         check(409, "the object has been modified", RequestRefusal::Now);
         check(422, "Job is invalid", RequestRefusal::Never);
         check(429, "too many requests", RequestRefusal::Now);

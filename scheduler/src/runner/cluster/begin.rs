@@ -1,5 +1,5 @@
-//! The beginning of a job on a cluster: makes its objects, records them, and lets it go; or takes up what an earlier life of the
-//! daemon began. Whoever stops the job meanwhile is heard at once.
+//! The beginning of a job on a cluster: makes its objects, records them, and lets it go; or takes
+//! up what an earlier life of the daemon began. Whoever stops the job meanwhile is heard at once.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,9 @@ use super::ask::{RequestRefusal, ask};
 use super::blockers::{StartBlocker, Teller};
 use super::changed;
 use super::clusters::{Cluster, Key};
-use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, HEARD_OUT_FOR, JobFollower, UNSEEN_WITHIN};
+use super::follow::{
+    AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, HEARD_OUT_FOR, JobFollower, UNSEEN_WITHIN,
+};
 use super::hidden::SecretFinder;
 use super::job::{self, Objects};
 use super::leave::May;
@@ -33,11 +35,12 @@ use crate::delivery::Holds;
 use crate::runner::evidence::Never;
 use crate::runner::{ClusterJob, JobSpec};
 
-/// Longest time from the decision to the start of the command, for a job without a timeout of its own. Source: docs/convergence.md, rule 13.
+/// Longest time from the decision to the start of the command, for a job without a timeout of its
+/// own. Source: docs/convergence.md, rule 13.
 const START_WITHIN: Duration = Duration::from_secs(600);
 
-/// How long taking away a Job that is not let go may hold up the news of it. What is left then is taken away when the job is
-/// forgotten.
+/// How long taking away a Job that is not let go may hold up the news of it. What is left then is
+/// taken away when the job is forgotten.
 pub(super) const TIDY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time between two looks at a kubeconfig that cannot be used.
@@ -47,22 +50,30 @@ const CONNECT_AGAIN: Duration = Duration::from_secs(5);
 const NEVER_STARTED: &str = "it was stopped before it was started";
 
 /// What is told while there is no connection yet.
-const UNCONNECTED: &str = "its kubeconfig gives no connection yet; a plugin that it names (`exec`) is waited for and killed after 60 s";
+const UNCONNECTED: &str = "its kubeconfig gives no connection yet; a plugin that it names \
+                           (`exec`) is waited for and killed after 60 s";
 
 /// What the cluster answers to whoever makes what is there.
 const ALREADY_EXISTS: u16 = 409;
 
-/// Time in which a job must have started. A little less than the engine gives it when that is long, so that the cluster's own
-/// words end it, and what the surroundings are to blame for is tried again.
+/// Time in which a job must have started. A little less than the engine gives it when that is long,
+/// so that the cluster's own words end it, and what the surroundings are to blame for is tried
+/// again.
 fn start_within(timeout_ms: Option<i64>) -> Duration {
-    let within = timeout_ms.map_or(START_WITHIN, |timeout| Duration::from_millis(timeout.unsigned_abs()));
+    let within =
+        timeout_ms.map_or(START_WITHIN, |timeout| Duration::from_millis(timeout.unsigned_abs()));
     within.min(within.max(START_WITHIN) - DELETED_WITHIN)
 }
 
 /// The values of a job that nobody may see.
 fn secrets_of(spec: &JobSpec) -> Vec<String> {
-    let given = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone());
-    let besides = spec.hidden.iter().chain(&spec.former).map(|value| value.to_string_lossy().into_owned());
+    let given = spec
+        .env
+        .iter()
+        .filter(|(key, _)| spec.secret_keys.contains(key))
+        .map(|(_, value)| value.clone());
+    let besides =
+        spec.hidden.iter().chain(&spec.former).map(|value| value.to_string_lossy().into_owned());
     given.chain(besides).collect()
 }
 
@@ -77,13 +88,19 @@ impl ClusterInner {
         tried_before: bool,
         stops: &mut mpsc::Receiver<()>,
     ) -> Result<JobFollower, Never> {
-        let wanted = spec.cluster.as_ref().ok_or_else(|| never("it is no job of a cluster".to_owned()))?;
-        let reach =
-            self.delivery.expect(spec, &self.news).await.map_err(|error| later(format!("its uploads cannot be expected: {error}")))?;
+        let wanted =
+            spec.cluster.as_ref().ok_or_else(|| never("it is no job of a cluster".to_owned()))?;
+        let reach = self
+            .delivery
+            .expect(spec, &self.news)
+            .await
+            .map_err(|error| later(format!("its uploads cannot be expected: {error}")))?;
         // As long as it is not known to be let go nobody watches its Pod.
         self.delivery.hold(spec.job, Holds::All);
         self.warn_of_loopback(wanted, &reach);
-        let objects = job::objects(spec, wanted, &reach, self.authorities.as_deref(), self.clock.now()).map_err(never)?;
+        let objects =
+            job::objects(spec, wanted, &reach, self.authorities.as_deref(), self.clock.now())
+                .map_err(never)?;
         let within = start_within(spec.timeout_ms);
         let secrets = secrets_of(spec);
         let hidden = SecretFinder::of(secrets.clone()).await;
@@ -93,7 +110,8 @@ impl ClusterInner {
             ..Record::new(spec, wanted, &objects, self.clock.now(), within)
         };
         self.note(spec.job, &record).await?;
-        let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
+        let teller =
+            Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
         let cluster = tokio::select! {
             cluster = self.connected(&wanted.place, &teller, StartBlocker::refused) => cluster.map_err(later)?,
             Some(()) = stops.recv() => return Err(never(NEVER_STARTED.to_owned())),
@@ -105,9 +123,17 @@ impl ClusterInner {
             return Err(never(why));
         }
         let own = OwnObjects::new(&record.name, None);
-        let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job, own.clone(), true);
+        let view = self.watches.view(
+            &cluster,
+            Key::of(&wanted.place),
+            &wanted.place.namespace,
+            spec.job,
+            own.clone(),
+            true,
+        );
         let deadline = Instant::now() + within;
-        let mut follower = JobFollower::new(self.clone(), spec.job, record.clone(), cluster, own, view, teller);
+        let mut follower =
+            JobFollower::new(self.clone(), spec.job, record.clone(), cluster, own, view, teller);
         let made = tokio::select! {
             made = follower.make(wanted, &objects, tried_before, deadline) => made,
             Some(()) = stops.recv() => Err(never(NEVER_STARTED.to_owned())),
@@ -146,8 +172,14 @@ impl ClusterInner {
         }
     }
 
-    /// The connection to its cluster. Whoever gives the credentials may take long, which is told as such a wait.
-    async fn connected(&self, place: &ClusterPlace, teller: &Teller, wait: fn(&str) -> StartBlocker) -> Result<Cluster, String> {
+    /// The connection to its cluster. Whoever gives the credentials may take long, which is told as
+    /// such a wait.
+    async fn connected(
+        &self,
+        place: &ClusterPlace,
+        teller: &Teller,
+        wait: fn(&str) -> StartBlocker,
+    ) -> Result<Cluster, String> {
         let mut connecting = std::pin::pin!(self.clusters.get(place));
         loop {
             tokio::select! {
@@ -158,7 +190,12 @@ impl ClusterInner {
     }
 
     /// Takes up a job whose Job was made in an earlier life of the daemon.
-    pub(super) async fn again(self: &Arc<Self>, job: JobId, record: Record, stops: &mut mpsc::Receiver<()>) -> JobFollower {
+    pub(super) async fn again(
+        self: &Arc<Self>,
+        job: JobId,
+        record: Record,
+        stops: &mut mpsc::Receiver<()>,
+    ) -> JobFollower {
         let hidden = SecretFinder::unsealed(&record.secrets, &self.sealer).await.unwrap_or_else(|error| {
             tracing::error!(%job, %error, "the secrets of a job on a cluster cannot be hidden in what the cluster says of it");
             SecretFinder::default()
@@ -178,7 +215,14 @@ impl ClusterInner {
         if let Some(pod) = &record.pod {
             own.knows(pod);
         }
-        let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, own.clone(), false);
+        let view = self.watches.view(
+            &cluster,
+            Key::of(&record.place),
+            &record.place.namespace,
+            job,
+            own.clone(),
+            false,
+        );
         let mut follower = JobFollower::new(self.clone(), job, record, cluster, own, view, teller);
         follower.hears_out_until = Some(Instant::now() + HEARD_OUT_FOR);
         let is_stopped = tokio::select! {
@@ -190,12 +234,17 @@ impl ClusterInner {
         follower
     }
 
-    /// Deletes the Job of a job that was never let go, if there is one. Returns whether there is none any more.
+    /// Deletes the Job of a job that was never let go, if there is one. Returns whether there is
+    /// none any more.
     pub(super) async fn clear(&self, record: &Record) -> bool {
         let Ok(cluster) = self.clusters.get(&record.place).await else { return false };
         let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), &record.place.namespace);
         let (deadline, params) = (Instant::now() + AWAY_WITHIN, DeleteParams::background());
-        match ask(&cluster, false, deadline, "deleting its Job", || jobs.delete(&record.name, &params)).await {
+        match ask(&cluster, false, deadline, "deleting its Job", || {
+            jobs.delete(&record.name, &params)
+        })
+        .await
+        {
             Ok(_) | Err(RequestRefusal::NotFound(_)) => true,
             Err(refused) => {
                 tracing::warn!(
@@ -217,12 +266,20 @@ impl ClusterInner {
 
     /// Once is enough: it concerns every Pod alike.
     fn warn_of_loopback(&self, wanted: &ClusterJob, reach: &[(String, String)]) {
-        let url = reach.iter().find(|(key, _)| key == URL_VARIABLE).map(|(_, url)| url.as_str()).unwrap_or_default();
-        if wanted.place.wrapper_image.is_some() && is_loopback(url) && !self.warned.swap(true, Ordering::Relaxed) {
+        let url = reach
+            .iter()
+            .find(|(key, _)| key == URL_VARIABLE)
+            .map(|(_, url)| url.as_str())
+            .unwrap_or_default();
+        if wanted.place.wrapper_image.is_some()
+            && is_loopback(url)
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
             tracing::warn!(
                 url,
-                "Pods cannot reach this scheduler at a loopback address, so what their wrappers have to say comes late, by the Pods' logs; \
-                 give `--advertise-url` an address that Pods reach"
+                "Pods cannot reach this scheduler at a loopback address, so what their wrappers \
+                 have to say comes late, by the Pods' logs; give `--advertise-url` an address \
+                 that Pods reach"
             );
         }
     }
@@ -236,7 +293,8 @@ impl ClusterInner {
 }
 
 impl JobFollower {
-    /// Notes what is known of it by now, unless it is forgotten already. `what`: the news, for the log.
+    /// Notes what is known of it by now, unless it is forgotten already. `what`: the news, for the
+    /// log.
     pub(super) async fn note_record(&self, what: &str) {
         if !self.inner.records.has(self.job) {
             return;
@@ -247,7 +305,13 @@ impl JobFollower {
     }
 
     /// The uid of the Job, suspended, with everything that it needs.
-    async fn make(&mut self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
+    async fn make(
+        &mut self,
+        wanted: &ClusterJob,
+        objects: &Objects,
+        tried_before: bool,
+        deadline: Instant,
+    ) -> Result<String, Never> {
         if self.record.is_apply
             && let Err(why) = self.is_alone(wanted, tried_before, deadline).await
         {
@@ -260,7 +324,8 @@ impl JobFollower {
         Ok(uid)
     }
 
-    /// The uid of the Job, and whether an earlier try made it. Makes the namespace too if that is ours to make.
+    /// The uid of the Job, and whether an earlier try made it. Makes the namespace too if that is
+    /// ours to make.
     async fn make_job(
         &mut self,
         wanted: &ClusterJob,
@@ -269,38 +334,48 @@ impl JobFollower {
         deadline: Instant,
     ) -> Result<(String, bool), Never> {
         let (jobs, name) = (self.jobs(), &objects.name);
-        // It is suspended: what would run otherwise than it was asked for is taken away before it does.
+        // It is suspended: what would run otherwise than it was asked for is taken away before it
+        // does.
         let uid = |job: Job| match changed::runs_more(&job, objects.tries_again) {
             Some(what) => Err(never(changed::refusal(&what))),
             None => job.uid().ok_or_else(|| later("the cluster gave its Job no uid".to_owned())),
         };
         if tried_before {
-            let found = self.ask_until(deadline, May::Always, "looking for its Job", || jobs.get_opt(name)).await;
+            let found = self
+                .ask_until(deadline, May::Always, "looking for its Job", || jobs.get_opt(name))
+                .await;
             if let Some(found) = found.map_err(|(refused, _)| told(refused))? {
                 return Ok((uid(found)?, true));
             }
         }
         let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
         let apply = async || match jobs.patch(name, &params, &Patch::Apply(&objects.job)).await {
-            Err(kube::Error::Api(status)) => match objects.without_what_is_unknown(&status.message) {
+            Err(kube::Error::Api(status)) => match objects.without_what_is_unknown(&status.message)
+            {
                 Some(job) => jobs.patch(name, &params, &Patch::Apply(&job)).await,
                 None => Err(kube::Error::Api(status)),
             },
             made => made,
         };
-        let make = async || self.ask_until(deadline, May::WhileOurs(&self.inner), "making its Job", apply).await;
+        let make = async || {
+            self.ask_until(deadline, May::WhileOurs(&self.inner), "making its Job", apply).await
+        };
         let made = match make().await {
             Err((RequestRefusal::NotFound(_), _)) if wanted.place.own_namespace => {
                 self.make_namespace(wanted, deadline).await?;
                 make().await
             }
-            Err((RequestRefusal::NotFound(why), _)) => return Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace)))),
+            Err((RequestRefusal::NotFound(why), _)) => {
+                return Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace))));
+            }
             made => made,
         };
         match made {
             Ok(job) => Ok((uid(job)?, false)),
             Err((refused, is_doubtful)) => {
-                self.is_unmade = matches!(refused, RequestRefusal::Unreached(_)) && !is_doubtful && !tried_before;
+                self.is_unmade = matches!(refused, RequestRefusal::Unreached(_))
+                    && !is_doubtful
+                    && !tried_before;
                 Err(told(refused))
             }
         }
@@ -308,33 +383,56 @@ impl JobFollower {
 
     async fn make_namespace(&self, wanted: &ClusterJob, deadline: Instant) -> Result<(), Never> {
         let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
-        let made = self.ask_until(deadline, May::Always, "making its namespace", || apply_namespace(&namespaces, &wanted.place, false));
+        let made = self.ask_until(deadline, May::Always, "making its namespace", || {
+            apply_namespace(&namespaces, &wanted.place, false)
+        });
         made.await.map(drop).map_err(|(refused, _)| told(refused))
     }
 
-    /// Only made, never changed: whoever may change a Secret may read it. One that is there already was made by an earlier request,
-    /// for it is named after the job; but beside a Job that had to be made anew it may belong to the one before, and go with it.
-    async fn make_secret(&self, objects: &Objects, uid: &str, is_made_anew: bool, deadline: Instant) -> Result<(), Never> {
+    /// Only made, never changed: whoever may change a Secret may read it. One that is there already
+    /// was made by an earlier request, for it is named after the job; but beside a Job that had
+    /// to be made anew it may belong to the one before, and go with it.
+    async fn make_secret(
+        &self,
+        objects: &Objects,
+        uid: &str,
+        is_made_anew: bool,
+        deadline: Instant,
+    ) -> Result<(), Never> {
         let Some(secret) = objects.secret(uid) else { return Ok(()) };
-        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
+        let secrets: Api<Secret> =
+            Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
         // The error would show what is in it.
-        let secret: Secret = serde_json::from_value(secret).map_err(|_| never("its Secret cannot be made".to_owned()))?;
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let secret: Secret = serde_json::from_value(secret)
+            .map_err(|_| never("its Secret cannot be made".to_owned()))?;
+        let params =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let create = || {
             let made = secrets.create(&params, &secret);
             async move {
                 match made.await {
-                    Err(kube::Error::Api(status)) if status.code == ALREADY_EXISTS && !is_made_anew => Ok(()),
+                    Err(kube::Error::Api(status))
+                        if status.code == ALREADY_EXISTS && !is_made_anew =>
+                    {
+                        Ok(())
+                    }
                     made => made.map(drop),
                 }
             }
         };
-        self.ask_until(deadline, May::Always, "making its Secret", create).await.map_err(|(refused, _)| told(refused))
+        self.ask_until(deadline, May::Always, "making its Secret", create)
+            .await
+            .map_err(|(refused, _)| told(refused))
     }
 }
 
 /// The Job of this record, if it is still there.
-pub(super) async fn its_job(cluster: &Cluster, jobs: &Api<Job>, record: &Record, until: Instant) -> Result<Option<Job>, RequestRefusal> {
+pub(super) async fn its_job(
+    cluster: &Cluster,
+    jobs: &Api<Job>,
+    record: &Record,
+    until: Instant,
+) -> Result<Option<Job>, RequestRefusal> {
     match ask(cluster, false, until, "looking for its Job", || jobs.get(&record.name)).await {
         Ok(found) => Ok(Some(found).filter(|found| found.uid() == record.uid)),
         Err(RequestRefusal::NotFound(_)) => Ok(None),
@@ -342,9 +440,15 @@ pub(super) async fn its_job(cluster: &Cluster, jobs: &Api<Job>, record: &Record,
     }
 }
 
-/// Makes a namespace of ours, or finds it. With `is_dry_run` the cluster only says what it would say.
-pub(super) async fn apply_namespace(namespaces: &Api<Namespace>, place: &ClusterPlace, is_dry_run: bool) -> kube::Result<Namespace> {
-    let labels = json!({"app.kubernetes.io/managed-by": "pvn", "pvn.dev/runtime": place.runtime.as_str()});
+/// Makes a namespace of ours, or finds it. With `is_dry_run` the cluster only says what it would
+/// say.
+pub(super) async fn apply_namespace(
+    namespaces: &Api<Namespace>,
+    place: &ClusterPlace,
+    is_dry_run: bool,
+) -> kube::Result<Namespace> {
+    let labels =
+        json!({"app.kubernetes.io/managed-by": "pvn", "pvn.dev/runtime": place.runtime.as_str()});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace, "labels": labels}});
     let params = PatchParams { dry_run: is_dry_run, ..PatchParams::apply(FIELD_MANAGER).force() };
     namespaces.patch(&place.namespace, &params, &Patch::Apply(&namespace)).await
@@ -352,12 +456,16 @@ pub(super) async fn apply_namespace(namespaces: &Api<Namespace>, place: &Cluster
 
 /// What to do about a given namespace that is not there.
 pub(super) fn absent_remedy(namespace: &str) -> String {
-    format!("create the namespace `{namespace}`, or leave `containerOrchestration` out and pvn makes one")
+    format!(
+        "create the namespace `{namespace}`, or leave `containerOrchestration` out and pvn makes \
+         one"
+    )
 }
 
 /// Whether a URL is of this machine only, as seen by itself.
 fn is_loopback(url: &str) -> bool {
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let host =
+        url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
     ["127.", "localhost", "[::1]"].iter().any(|begin| host.starts_with(begin))
 }
 

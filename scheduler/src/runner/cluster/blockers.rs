@@ -1,7 +1,9 @@
-//! What keeps a job from starting: what would end it, what the events of its Job or Pod say where the status says nothing, and
-//! how often it is told. Called by the job's task; the words of the status itself are read in [`super::sight`].
+//! What keeps a job from starting: what would end it, what the events of its Job or Pod say where
+//! the status says nothing, and how often it is told. Called by the job's task; the words of the
+//! status itself are read in [`super::sight`].
 //!
-//! Events are asked for, not watched: only a job that waits without saying why needs them, and a namespace has many.
+//! Events are asked for, not watched: only a job that waits without saying why needs them, and a
+//! namespace has many.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -24,8 +26,8 @@ use super::sight::event_words;
 use crate::compile::ClusterPlace;
 use crate::runner::{self, News, RunnerEvent};
 
-/// Shortest time between two words about one job: the cluster puts the same thing in turns (ErrImagePull, ImagePullBackOff),
-/// and each telling is a commit.
+/// Shortest time between two words about one job: the cluster puts the same thing in turns
+/// (ErrImagePull, ImagePullBackOff), and each telling is a commit.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// Most bytes of the cluster's words that are told. A scheduler of hundreds of nodes has long ones.
@@ -35,7 +37,8 @@ const WORDS_LIMIT_BYTES: usize = 1000;
 const EVENTS_LIMIT: u32 = 50;
 
 /// What follows where nobody could look at a job of an earlier life of the daemon.
-const NOBODY_KNOWS: &str = "nobody knows what became of its Pod; what its wrapper reports is kept until then";
+const NOBODY_KNOWS: &str =
+    "nobody knows what became of its Pod; what its wrapper reports is kept until then";
 
 /// What follows where a job was seen, and is not any more.
 const NOBODY_SEES: &str = "nobody sees what becomes of it, but for what its wrapper reports";
@@ -49,7 +52,8 @@ pub(super) struct StartBlocker {
     pub(super) ends_when: &'static str,
     /// Whether it is so of a job that runs, too.
     pub(super) is_unseen: bool,
-    /// Whether another try may find it otherwise: room on a node, say, but not the name of an image.
+    /// Whether another try may find it otherwise: room on a node, say, but not the name of an
+    /// image.
     pub(super) surroundings: bool,
 }
 
@@ -77,7 +81,9 @@ impl StartBlocker {
 
     fn lost_for(lost: &LostWatch, place: &ClusterPlace, so: &str) -> Self {
         match &lost.refusal {
-            None => Self::lost("Unseen", &format!("its cluster cannot be asked: {}", lost.why), so, ""),
+            None => {
+                Self::lost("Unseen", &format!("its cluster cannot be asked: {}", lost.why), so, "")
+            }
             Some(WatchRefusal::Unauthorized(why)) => Self::lost("Unauthorized", why, so, ""),
             Some(WatchRefusal::Forbidden { verb, resource, said }) => {
                 let (why, remedy) = rights::forbidden(place, verb, resource, said);
@@ -87,20 +93,28 @@ impl StartBlocker {
     }
 
     fn lost(reason: &str, why: &str, so: &str, remedy: &str) -> Self {
-        // A page of somebody who answers in the cluster's place may be long, and what to do comes after it.
+        // A page of somebody who answers in the cluster's place may be long, and what to do comes
+        // after it.
         let why = beginning(why, WORDS_LIMIT_BYTES / 2);
         Self { is_unseen: true, ..Self::new(reason, format!("{why}, so {so}{remedy}")) }
     }
 
     /// It runs, and the cluster has not answered yet to its stop.
     pub(super) fn unanswered_stop() -> Self {
-        let why = format!("it was not asked to end yet: its cluster has not answered for {} s", UNSEEN_WITHIN.as_secs());
+        let why = format!(
+            "it was not asked to end yet: its cluster has not answered for {} s",
+            UNSEEN_WITHIN.as_secs()
+        );
         Self { is_unseen: true, ..Self::new("Unstopped", why) }
     }
 
-    /// It runs, and the cluster did not take its stop, which is made again every [`super::stop::STOP_AGAIN_EVERY`].
+    /// It runs, and the cluster did not take its stop, which is made again every
+    /// [`super::stop::STOP_AGAIN_EVERY`].
     pub(super) fn unstopped(refused: &RequestRefusal) -> Self {
-        Self { is_unseen: true, ..Self::new("Unstopped", format!("it was not asked to end: {}", refused.why())) }
+        Self {
+            is_unseen: true,
+            ..Self::new("Unstopped", format!("it was not asked to end: {}", refused.why()))
+        }
     }
 
     /// The cluster refuses or does not answer, and is asked again.
@@ -116,13 +130,26 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "ErrImagePull" | "ImagePullBackOff" | "RegistryUnavailable" | "ImageInspectError" => {
             ("the image can be pulled: look at its name, the registry and the pull secret", false)
         }
-        "ErrImageNeverPull" => ("the image is on the node, from which alone it may be taken", false),
-        "InvalidImageName" => ("a release with a legal image name takes its place", false),
-        "CreateContainerConfigError" if why.contains("runAsNonRoot") || why.contains("non-root") || why.contains("run as root") => {
-            ("its image has a user by number, or `runAsUser` in its `securityContext` says one", false)
+        "ErrImageNeverPull" => {
+            ("the image is on the node, from which alone it may be taken", false)
         }
-        "CreateContainerConfigError" => ("the Secret or ConfigMap that it names is there, with that key", false),
-        "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => ("the volume can be mounted: make what it names", false),
+        "InvalidImageName" => ("a release with a legal image name takes its place", false),
+        "CreateContainerConfigError"
+            if why.contains("runAsNonRoot")
+                || why.contains("non-root")
+                || why.contains("run as root") =>
+        {
+            (
+                "its image has a user by number, or `runAsUser` in its `securityContext` says one",
+                false,
+            )
+        }
+        "CreateContainerConfigError" => {
+            ("the Secret or ConfigMap that it names is there, with that key", false)
+        }
+        "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => {
+            ("the volume can be mounted: make what it names", false)
+        }
         "Unschedulable" => ("a node has room for it", true),
         "SchedulingGated" => ("its scheduling gates are removed", true),
         "Suspended" => ("somebody resumes its Job", true),
@@ -130,18 +157,33 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "FailedCreate" if why.contains("exceeded quota") && why.contains("count/") => {
             ("older Jobs are removed, which their Secrets go with, or the quota is raised", true)
         }
-        "FailedCreate" if why.contains("exceeded quota") => ("other Pods end or the quota is raised", true),
+        "FailedCreate" if why.contains("exceeded quota") => {
+            ("other Pods end or the quota is raised", true)
+        }
         "FailedCreate" if why.contains("not found") => ("what it names is made", false),
-        "FailedCreate" if why.contains("forbidden") || why.contains("denied") => ("the namespace's policy admits its Pod", false),
+        "FailedCreate" if why.contains("forbidden") || why.contains("denied") => {
+            ("the namespace's policy admits its Pod", false)
+        }
         "FailedCreate" => ("its Pod can be made", true),
         "Refused" => ("the cluster answers and takes it", true),
-        "Unpermitted" => ("the scheduler's account has this right, or when somebody cancels the job", true),
-        "Unauthorized" => ("the kubeconfig gives credentials that the cluster accepts, or when somebody cancels the job", true),
+        "Unpermitted" => {
+            ("the scheduler's account has this right, or when somebody cancels the job", true)
+        }
+        "Unauthorized" => (
+            "the kubeconfig gives credentials that the cluster accepts, or when somebody cancels \
+             the job",
+            true,
+        ),
         "Unseen" => ("the cluster answers, or when somebody cancels the job", true),
-        "Unstopped" => ("the cluster takes the stop, which is tried again every 5 s, or it ends by itself", true),
+        "Unstopped" => (
+            "the cluster takes the stop, which is tried again every 5 s, or it ends by itself",
+            true,
+        ),
         "InitRunning" => ("it has ended", false),
         "CrashLoopBackOff" => ("its next try starts", false),
-        "FailedCreatePodSandBox" | "FailedKillPod" | "NetworkNotReady" => ("its node can start Pods again", true),
+        "FailedCreatePodSandBox" | "FailedKillPod" | "NetworkNotReady" => {
+            ("its node can start Pods again", true)
+        }
         _ => ("its node can start its container", false),
     }
 }
@@ -169,7 +211,13 @@ struct ToldWait {
 
 impl Teller {
     /// Of a job that is given up then. `is_new`: nothing was ever told of it.
-    pub(super) fn new(news: News, job: JobId, until: Timestamp, is_new: bool, hidden: SecretFinder) -> Self {
+    pub(super) fn new(
+        news: News,
+        job: JobId,
+        until: Timestamp,
+        is_new: bool,
+        hidden: SecretFinder,
+    ) -> Self {
         let said = ToldWait { told: is_new.then_some(None), now: None, next_at: Instant::now() };
         Self { news, job, until, hidden, said: Mutex::new(said) }
     }
@@ -207,17 +255,31 @@ impl Teller {
 }
 
 impl JobFollower {
-    /// Why nothing goes on with an object, in the words of whoever cannot go on: the newest warning about it.
+    /// Why nothing goes on with an object, in the words of whoever cannot go on: the newest warning
+    /// about it.
     pub(super) async fn warning(&self, name: &str, pod: Option<&Pod>) -> Option<StartBlocker> {
-        let events: Api<Event> = Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
-        let params = ListParams::default().fields(&format!("involvedObject.name={name},type=Warning")).limit(EVENTS_LIMIT);
+        let events: Api<Event> =
+            Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
+        let params = ListParams::default()
+            .fields(&format!("involvedObject.name={name},type=Warning"))
+            .limit(EVENTS_LIMIT);
         self.cluster.throttle.pass(self.record.is_apply).await;
         // Events are for people; without them nobody is worse off than before.
         let found = events.list(&params).await.ok()?;
         // A Pod that waits for a node says so in its status; one that has its node does so no more.
-        let told = found.items.into_iter().filter(|event| event.reason.as_deref() != Some("FailedScheduling"));
-        let event = told.max_by_key(|event| event.last_timestamp.as_ref().map(|at| at.0).or(event.event_time.as_ref().map(|at| at.0)))?;
-        let (reason, message) = (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
+        let told = found
+            .items
+            .into_iter()
+            .filter(|event| event.reason.as_deref() != Some("FailedScheduling"));
+        let event = told.max_by_key(|event| {
+            event
+                .last_timestamp
+                .as_ref()
+                .map(|at| at.0)
+                .or(event.event_time.as_ref().map(|at| at.0))
+        })?;
+        let (reason, message) =
+            (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
         let said = event_words(pod, event.involved_object.field_path.as_deref(), &reason, &message);
         Some(StartBlocker::new(&reason, said))
     }
@@ -230,14 +292,28 @@ mod tests {
     #[test]
     fn words_are_cut_at_a_character() {
         let wait = StartBlocker::new("Unschedulable", "é".repeat(WORDS_LIMIT_BYTES));
-        assert!(wait.why.len() <= WORDS_LIMIT_BYTES + '…'.len_utf8() && wait.why.ends_with("é…"), "{}", wait.why.len());
+        assert!(
+            wait.why.len() <= WORDS_LIMIT_BYTES + '…'.len_utf8() && wait.why.ends_with("é…"),
+            "{}",
+            wait.why.len()
+        );
     }
 
     #[test]
     fn words_are_told_at_once_and_then_not_too_often() {
         let (news, mut told) = tokio::sync::mpsc::channel(4);
-        let teller = Teller::new(news, JobId::derive(&[b"x"]), Timestamp::from_millis(9), true, SecretFinder::default());
-        let mut words = || told.try_recv().ok().map(|told| matches!(told, RunnerEvent::Waits { wait: Some(_), .. }));
+        let teller = Teller::new(
+            news,
+            JobId::derive(&[b"x"]),
+            Timestamp::from_millis(9),
+            true,
+            SecretFinder::default(),
+        );
+        let mut words = || {
+            told.try_recv()
+                .ok()
+                .map(|told| matches!(told, RunnerEvent::Waits { wait: Some(_), .. }))
+        };
         let wait = |why: &str| StartBlocker::new("ErrImagePull", why.to_owned());
         let start = Instant::now() + TELL_EVERY;
         teller.tell_at(None, start);

@@ -1,8 +1,10 @@
-//! What works and what does not at places on clusters: `pvnctl runtimes check`. Asks in the order in which a job would need it,
-//! and then runs a job ([`trial`]), so that the answer is what a job would meet. Called through [`crate::runner::ClusterQuestions::check`].
+//! What works and what does not at places on clusters: `pvnctl runtimes check`. Asks in the order
+//! in which a job would need it, and then runs a job ([`trial`]), so that the answer is what a job
+//! would meet. Called through [`crate::runner::ClusterQuestions::check`].
 //!
-//! What always holds: every failure has a remedy; nothing takes longer than its limit; nothing is left but the namespace that the
-//! first job would have made, also when nobody waits for the answer any more.
+//! What always holds: every failure has a remedy; nothing takes longer than its limit; nothing is
+//! left but the namespace that the first job would have made, also when nobody waits for the answer
+//! any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,18 +24,20 @@ mod trial;
 
 use trial::TrialOutcome;
 
-/// Places that are checked at the same time: each means some thirty requests and a Pod, and people check one.
+/// Places that are checked at the same time: each means some thirty requests and a Pod, and people
+/// check one.
 pub(super) const CHECKS_LIMIT: usize = 8;
 
-/// Longest check of a place, but for removing what it made, which has five seconds. Below the 60 s of silence after which
-/// `pvnctl` gives an answer up.
+/// Longest check of a place, but for removing what it made, which has five seconds. Below the 60 s
+/// of silence after which `pvnctl` gives an answer up.
 const CHECKED_WITHIN: Duration = Duration::from_secs(50);
 
-/// Longest wait for the credentials of a kubeconfig, which a plugin may have to ask for: the rest of the check then is to say that there
-/// are none.
+/// Longest wait for the credentials of a kubeconfig, which a plugin may have to ask for: the rest
+/// of the check then is to say that there are none.
 const CREDENTIALS_WITHIN: Duration = Duration::from_secs(45);
 
-/// Longest wait for one answer of the cluster. The rights, which are many requests, have a limit of their own.
+/// Longest wait for one answer of the cluster. The rights, which are many requests, have a limit of
+/// their own.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 impl ClusterRunner {
@@ -46,14 +50,17 @@ impl ClusterRunner {
         let permit = self.inner.checks.clone().try_acquire_many_owned(wanted).map_err(|_| {
             let names: Vec<_> = places.iter().map(|place| place.runtime.as_str()).collect();
             format!(
-                "{CHECKS_LIMIT} runtimes can be checked at a time; check one of them, or wait for other checks to end: {}",
+                "{CHECKS_LIMIT} runtimes can be checked at a time; check one of them, or wait for \
+                 other checks to end: {}",
                 names.join(", ")
             )
         })?;
         let inner = self.inner.clone();
-        // In a task of its own: what it makes is removed also when nobody waits for the answer any more.
+        // In a task of its own: what it makes is removed also when nobody waits for the answer any
+        // more.
         let checks = self.inner.followed.tasks.spawn(async move {
-            let found = futures::future::join_all(places.iter().map(|place| inner.check(place))).await;
+            let found =
+                futures::future::join_all(places.iter().map(|place| inner.check(place))).await;
             drop(permit);
             found.concat()
         });
@@ -65,9 +72,12 @@ impl ClusterInner {
     async fn check(self: &Arc<Self>, place: &ClusterPlace) -> Vec<Finding> {
         let until = Instant::now() + CHECKED_WITHIN;
         let mut findings = Findings { place, all: Vec::new() };
-        // A connection of its own: with the kubeconfig as it is now, and nobody else's is disturbed.
+        // A connection of its own: with the kubeconfig as it is now, and nobody else's is
+        // disturbed.
         let clusters = Clusters::default();
-        let Some(cluster) = findings.connection(&clusters).await else { return findings.without("the cluster was not reached") };
+        let Some(cluster) = findings.connection(&clusters).await else {
+            return findings.without("the cluster was not reached");
+        };
         if !findings.rights(&cluster).await {
             return findings.without("rights are missing");
         }
@@ -75,11 +85,16 @@ impl ClusterInner {
             return findings.without("there is no namespace for a Job");
         }
         let Some(image) = &place.wrapper_image else {
-            return findings
-                .without("no wrapper is put into Pods (`kubernetes.wrapper.inject`), so this is up to the images of the commands");
+            return findings.without(
+                "no wrapper is put into Pods (`kubernetes.wrapper.inject`), so this is up to the \
+                 images of the commands",
+            );
         };
         if place.is_cluster_alone() {
-            return findings.without("no custom runtime names it in `proxyRuntime` yet, so there is no namespace to try this in");
+            return findings.without(
+                "no custom runtime names it in `proxyRuntime` yet, so there is no namespace to \
+                 try this in",
+            );
         }
         let outcome = self.trial(clusters, place, image, until).await;
         findings.pod(image, outcome)
@@ -93,8 +108,20 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    fn add(&mut self, check: CheckKind, status: CheckStatus, message: String, remedy: Option<String>) {
-        self.all.push(Finding { runtime: self.place.runtime.clone(), check, status, message, remedy });
+    fn add(
+        &mut self,
+        check: CheckKind,
+        status: CheckStatus,
+        message: String,
+        remedy: Option<String>,
+    ) {
+        self.all.push(Finding {
+            runtime: self.place.runtime.clone(),
+            check,
+            status,
+            message,
+            remedy,
+        });
     }
 
     fn ok(&mut self, check: CheckKind, message: impl Into<String>) {
@@ -119,18 +146,23 @@ impl Findings<'_> {
 
     async fn connection(&mut self, clusters: &Clusters) -> Option<Cluster> {
         let check = CheckKind::Connection;
-        let Ok(got) = tokio::time::timeout(CREDENTIALS_WITHIN, clusters.get(self.place)).await else {
-            let why = format!("its kubeconfig gave no credentials within {} s", CREDENTIALS_WITHIN.as_secs());
-            let remedy = "run the plugin that its user names in `exec` by hand, as the user and in the environment of the scheduler: it hangs, or \
-                          waits for input";
+        let Ok(got) = tokio::time::timeout(CREDENTIALS_WITHIN, clusters.get(self.place)).await
+        else {
+            let why = format!(
+                "its kubeconfig gave no credentials within {} s",
+                CREDENTIALS_WITHIN.as_secs()
+            );
+            let remedy = "run the plugin that its user names in `exec` by hand, as the user and \
+                          in the environment of the scheduler: it hangs, or waits for input";
             self.failed(check, why, remedy);
             return None;
         };
         let cluster = match got {
             Ok(cluster) => cluster,
             Err(why) => {
-                let remedy = "put the path of a kubeconfig that the scheduler can read on its own machine into `kubernetes.kubeconfig`, with a \
-                              context that is in it; inside the cluster leave both out";
+                let remedy = "put the path of a kubeconfig that the scheduler can read on its own \
+                              machine into `kubernetes.kubeconfig`, with a context that is in it; \
+                              inside the cluster leave both out";
                 self.failed(check, why, remedy);
                 return None;
             }
@@ -140,13 +172,18 @@ impl Findings<'_> {
                 self.ok(check, format!("the cluster answers: Kubernetes {}", version.git_version));
                 return Some(cluster);
             }
-            Err(refused @ (RequestRefusal::Never(_) | RequestRefusal::NotFound(_) | RequestRefusal::Unauthorized(_))) => {
-                let remedy = "give the kubeconfig credentials that this cluster accepts; `kubectl --kubeconfig … version` must work";
+            Err(
+                refused @ (RequestRefusal::Never(_)
+                | RequestRefusal::NotFound(_)
+                | RequestRefusal::Unauthorized(_)),
+            ) => {
+                let remedy = "give the kubeconfig credentials that this cluster accepts; `kubectl \
+                              --kubeconfig … version` must work";
                 self.failed(check, refused.why(), remedy);
             }
             Err(refused) => {
-                let remedy = "see that the server runs, and that the scheduler's machine reaches the address in the kubeconfig and trusts its \
-                              certificate";
+                let remedy = "see that the server runs, and that the scheduler's machine reaches \
+                              the address in the kubeconfig and trusts its certificate";
                 self.failed(check, refused.why(), remedy);
             }
         }
@@ -159,7 +196,13 @@ impl Findings<'_> {
         match rights::missing(cluster, self.place, false).await {
             Ok(missing) => {
                 match missing.first() {
-                    None => self.ok(check, format!("the scheduler's account may do all that jobs need in `{}`", self.place.namespace)),
+                    None => self.ok(
+                        check,
+                        format!(
+                            "the scheduler's account may do all that jobs need in `{}`",
+                            self.place.namespace
+                        ),
+                    ),
                     Some(first) => self.failed(check, rights::sentence(&missing), first.remedy()),
                 }
                 !missing.iter().any(|right| right.needed)
@@ -185,7 +228,10 @@ impl Findings<'_> {
         };
         match found {
             Ok(Some(namespace)) if namespace.metadata.deletion_timestamp.is_some() => {
-                let remedy = format!("wait until it is gone; `kubectl get namespace {name} -o yaml` says what holds it up");
+                let remedy = format!(
+                    "wait until it is gone; `kubectl get namespace {name} -o yaml` says what \
+                     holds it up"
+                );
                 self.failed(check, format!("`{name}` is being deleted"), remedy);
                 false
             }
@@ -202,7 +248,8 @@ impl Findings<'_> {
                 false
             }
             Err(refused) if self.place.own_namespace => {
-                let remedy = "see what the cluster's policies say of new namespaces, or name one in `containerOrchestration`";
+                let remedy = "see what the cluster's policies say of new namespaces, or name one \
+                              in `containerOrchestration`";
                 self.failed(check, refused.why(), remedy);
                 false
             }
@@ -223,29 +270,57 @@ impl Findings<'_> {
             }
             TrialOutcome::Silent { url, said } => {
                 self.ok(CheckKind::WrapperImage, format!("`{image}` runs"));
-                let remedy = "give the scheduler an `--advertise-url` (and a `--listen` address) that Pods reach, let network policies pass \
-                              it, and see that the wrapper trusts its certificate; until then results come late, by the Pods' logs";
-                self.failed(CheckKind::WayBack, format!("a Pod does not reach this scheduler at {url}: {said}"), remedy);
+                let remedy = "give the scheduler an `--advertise-url` (and a `--listen` address) \
+                              that Pods reach, let network policies pass it, and see that the \
+                              wrapper trusts its certificate; until then results come late, by \
+                              the Pods' logs";
+                self.failed(
+                    CheckKind::WayBack,
+                    format!("a Pod does not reach this scheduler at {url}: {said}"),
+                    remedy,
+                );
             }
             TrialOutcome::NotStarted { why, ends_when } => {
-                let otherwise = "make the image available to the nodes, or name another one in `kubernetes.wrapper.image`";
-                let remedy = ends_when.map_or_else(|| otherwise.to_owned(), |end| format!("it ends when {end}; {otherwise}"));
-                self.failed(CheckKind::WrapperImage, format!("no Pod with `{image}` runs: {why}"), remedy);
+                let otherwise = "make the image available to the nodes, or name another one in \
+                                 `kubernetes.wrapper.image`";
+                let remedy = ends_when.map_or_else(
+                    || otherwise.to_owned(),
+                    |end| format!("it ends when {end}; {otherwise}"),
+                );
+                self.failed(
+                    CheckKind::WrapperImage,
+                    format!("no Pod with `{image}` runs: {why}"),
+                    remedy,
+                );
             }
             TrialOutcome::NoRoom { why } => {
                 self.skipped(CheckKind::WrapperImage, "no Job was made");
-                self.failed(CheckKind::WayBack, format!("uploads cannot be taken: {why}"), "make room on the scheduler's disk");
+                self.failed(
+                    CheckKind::WayBack,
+                    format!("uploads cannot be taken: {why}"),
+                    "make room on the scheduler's disk",
+                );
             }
-            TrialOutcome::Stopping => self.failed(CheckKind::WrapperImage, "the scheduler is stopping", "check again when it is back"),
+            TrialOutcome::Stopping => self.failed(
+                CheckKind::WrapperImage,
+                "the scheduler is stopping",
+                "check again when it is back",
+            ),
         }
         self.without("no Pod ran")
     }
 }
 
 /// An answer of the cluster in time.
-async fn answer<T>(what: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, RequestRefusal> {
+async fn answer<T>(
+    what: &str,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, RequestRefusal> {
     match tokio::time::timeout(ANSWER_WITHIN, request).await {
         Ok(answer) => answer.map_err(|error| ask::refused(what, &error)),
-        Err(_late) => Err(RequestRefusal::Doubtful(format!("{what}: no answer within {} s", ANSWER_WITHIN.as_secs()))),
+        Err(_late) => Err(RequestRefusal::Doubtful(format!(
+            "{what}: no answer within {} s",
+            ANSWER_WITHIN.as_secs()
+        ))),
     }
 }

@@ -1,7 +1,9 @@
-//! The connections to clusters, one for each kubeconfig and context, and how fast each may be asked. Called by the jobs' tasks.
+//! The connections to clusters, one for each kubeconfig and context, and how fast each may be
+//! asked. Called by the jobs' tasks.
 //!
-//! What always holds: credentials that the cluster does not accept any more, or an address where nobody answers, are read again
-//! from where they came ([`ClusterConnection`]), for everything that goes over the connection, watches too. Whoever asks tries again.
+//! What always holds: credentials that the cluster does not accept any more, or an address where
+//! nobody answers, are read again from where they came ([`ClusterConnection`]), for everything that
+//! goes over the connection, watches too. Whoever asks tries again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, RwLock};
@@ -16,8 +18,9 @@ use super::{faults, plugin};
 use crate::clock::Clock;
 use crate::compile::ClusterPlace;
 
-/// Requests a second that one cluster is asked in the long run. Source: what `kubectl` and Kubernetes' own controllers allow
-/// themselves by default lies between 5 and 50; a job takes some six.
+/// Requests a second that one cluster is asked in the long run. Source: what `kubectl` and
+/// Kubernetes' own controllers allow themselves by default lies between 5 and 50; a job takes some
+/// six.
 const REQUESTS_PER_SECOND: f64 = 40.0;
 /// Requests that may come at once after a quiet time.
 const BURST: f64 = 80.0;
@@ -26,15 +29,15 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(65);
 /// Longest wait for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Shortest time between two looks at the same kubeconfig because of failures: it is a small file, and a cluster that is away
-/// makes every request fail.
+/// Shortest time between two looks at the same kubeconfig because of failures: it is a small file,
+/// and a cluster that is away makes every request fail.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
 
 /// How long before the end of its credentials a request takes new ones. Source: that of kube.
 const CREDENTIALS_MARGIN_MS: i64 = 60_000;
 
-/// How long after a request without an answer a cluster that forbids something may not know its roles yet: an API server answers
-/// before it has read them. Measured: some seconds.
+/// How long after a request without an answer a cluster that forbids something may not know its
+/// roles yet: an API server answers before it has read them. Measured: some seconds.
 const AWAY_LATELY: Duration = Duration::from_secs(30);
 
 /// What the cluster answers to credentials that it does not accept.
@@ -85,12 +88,19 @@ impl Clusters {
             return Ok(cluster.clone());
         }
         let cluster = Cluster::new(ClusterConnection::open(place).await?);
-        Ok(self.known.lock().expect("nobody panics with the lock").entry(key).or_insert(cluster).clone())
+        Ok(self
+            .known
+            .lock()
+            .expect("nobody panics with the lock")
+            .entry(key)
+            .or_insert(cluster)
+            .clone())
     }
 
     /// Reads the kubeconfig anew, and forgets what was permitted: either may have been changed.
     pub(super) async fn renew(&self, place: &ClusterPlace) {
-        let known = self.known.lock().expect("nobody panics with the lock").get(&Key::of(place)).cloned();
+        let known =
+            self.known.lock().expect("nobody panics with the lock").get(&Key::of(place)).cloned();
         if let Some(cluster) = known {
             cluster.permitted.lock().expect("nobody panics with the lock").clear();
             cluster.connection.renew().await;
@@ -99,14 +109,16 @@ impl Clusters {
 }
 
 impl Cluster {
-    /// Whether a request of the last moments had no answer, so that what the cluster forbids it may permit soon.
+    /// Whether a request of the last moments had no answer, so that what the cluster forbids it may
+    /// permit soon.
     pub(super) fn was_away_lately(&self) -> bool {
         let failed_at = *self.connection.failed_at.lock().expect("nobody panics with the lock");
         failed_at.is_some_and(|at| at.elapsed() < AWAY_LATELY)
     }
 
-    /// Has credentials that last for the next request, so that their plugin does not run between what is asked before the request and the
-    /// request itself. That there are none the request tells.
+    /// Has credentials that last for the next request, so that their plugin does not run between
+    /// what is asked before the request and the request itself. That there are none the request
+    /// tells.
     pub(super) async fn prepare(&self) {
         let _told_by_the_request = self.connection.fresh().await;
     }
@@ -123,22 +135,31 @@ impl Cluster {
     }
 }
 
-/// A client that sends each request with the newest credentials, and has them read again when they do not do.
-fn through(connection: &Arc<ClusterConnection>, which: fn(&Clients) -> &kube::Client) -> kube::Client {
-    let (connection, namespace) = (connection.clone(), which(&connection.clients()).default_namespace().to_owned());
+/// A client that sends each request with the newest credentials, and has them read again when they
+/// do not do.
+fn through(
+    connection: &Arc<ClusterConnection>,
+    which: fn(&Clients) -> &kube::Client,
+) -> kube::Client {
+    let (connection, namespace) =
+        (connection.clone(), which(&connection.clients()).default_namespace().to_owned());
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let connection = connection.clone();
         let is_log = request.uri().path().ends_with("/log");
         async move {
             let clients = connection.fresh().await.map_err(faults::no_credentials)?;
             let answer = match which(&clients).send(request).await {
-                Ok(answer) => of_kubernetes(answer, is_log).await.map_err(|other| kube::Error::Service(Box::new(other))),
+                Ok(answer) => of_kubernetes(answer, is_log)
+                    .await
+                    .map_err(|other| kube::Error::Service(Box::new(other))),
                 Err(error) => Err(faults::of_request(error)),
             };
             if answer.is_err() {
-                *connection.failed_at.lock().expect("nobody panics with the lock") = Some(Instant::now());
+                *connection.failed_at.lock().expect("nobody panics with the lock") =
+                    Some(Instant::now());
             }
-            let is_refused = answer.as_ref().map_or(true, |answer| answer.status().as_u16() == UNAUTHORIZED);
+            let is_refused =
+                answer.as_ref().map_or(true, |answer| answer.status().as_u16() == UNAUTHORIZED);
             if is_refused {
                 connection.renew().await;
             }
@@ -183,8 +204,14 @@ struct KubeconfigReading {
 impl ClusterConnection {
     async fn open(place: &ClusterPlace) -> Result<Self, String> {
         let clients = connect(place).await?;
-        let last = tokio::sync::Mutex::new(KubeconfigReading { ended_at: Instant::now(), why: None });
-        Ok(Self { place: place.clone(), clients: RwLock::new(clients), last, failed_at: Mutex::default() })
+        let last =
+            tokio::sync::Mutex::new(KubeconfigReading { ended_at: Instant::now(), why: None });
+        Ok(Self {
+            place: place.clone(),
+            clients: RwLock::new(clients),
+            last,
+            failed_at: Mutex::default(),
+        })
     }
 
     fn clients(&self) -> Clients {
@@ -205,15 +232,16 @@ impl ClusterConnection {
         if !clients.end_soon() {
             return Ok(clients);
         }
-        // A plugin that fails, or whose tokens end at once, is not run for each of those who wait for it.
+        // A plugin that fails, or whose tokens end at once, is not run for each of those who wait
+        // for it.
         if last.ended_at.elapsed() < RENEW_EVERY {
             return last.why.clone().map_or(Ok(clients), Err);
         }
         self.read(&mut last).await.map(|()| self.clients())
     }
 
-    /// Reads the kubeconfig again, unless that was just done. What was there stays while it cannot be used: it may be being
-    /// written.
+    /// Reads the kubeconfig again, unless that was just done. What was there stays while it cannot
+    /// be used: it may be being written.
     async fn renew(&self) {
         let mut last = self.last.lock().await;
         if last.ended_at.elapsed() >= RENEW_EVERY {
@@ -223,7 +251,8 @@ impl ClusterConnection {
 
     async fn read(&self, last: &mut KubeconfigReading) -> Result<(), String> {
         let read = connect(&self.place).await;
-        let read = read.map(|clients| *self.clients.write().expect("nobody panics with the lock") = clients);
+        let read = read
+            .map(|clients| *self.clients.write().expect("nobody panics with the lock") = clients);
         *last = KubeconfigReading { ended_at: Instant::now(), why: read.as_ref().err().cloned() };
         if let Err(why) = &read {
             tracing::warn!(why, "the credentials of a cluster cannot be read again");
@@ -232,18 +261,25 @@ impl ClusterConnection {
     }
 }
 
-/// The clients of a place. Where kube blocks, as it does while it reads files, it holds up nobody; and where it panics it is a kubeconfig
-/// that cannot be used, which may be mended, and no end of the task of a job that runs.
+/// The clients of a place. Where kube blocks, as it does while it reads files, it holds up nobody;
+/// and where it panics it is a kubeconfig that cannot be used, which may be mended, and no end of
+/// the task of a job that runs.
 async fn connect(place: &ClusterPlace) -> Result<Clients, String> {
     let wanted = place.clone();
     // The runtime is around it: a client has a task of its own.
-    let made = tokio::task::spawn_blocking(move || tokio::runtime::Handle::current().block_on(clients(&wanted))).await;
+    let made = tokio::task::spawn_blocking(move || {
+        tokio::runtime::Handle::current().block_on(clients(&wanted))
+    })
+    .await;
     made.unwrap_or_else(|died| match died.is_panic() {
         true => Err(faults::PANICKED.to_owned()),
         false => Err("the scheduler is stopping".to_owned()),
     })
     .map_err(|why| {
-        let which = place.kubeconfig.as_ref().map_or_else(|| "default kubeconfig".to_owned(), |path| format!("kubeconfig {path}"));
+        let which = place
+            .kubeconfig
+            .as_ref()
+            .map_or_else(|| "default kubeconfig".to_owned(), |path| format!("kubeconfig {path}"));
         format!("the {which} of runtime `{}` cannot be used: {why}", place.cluster)
     })
 }
@@ -251,7 +287,9 @@ async fn connect(place: &ClusterPlace) -> Result<Clients, String> {
 async fn clients(place: &ClusterPlace) -> Result<Clients, String> {
     // ring, as everywhere; whoever came before set the same.
     let _set_already = rustls::crypto::ring::default_provider().install_default();
-    let mut config = read(place).await.map_err(|error| faults::of_kubeconfig(&error, place.context.as_deref()))?;
+    let mut config = read(place)
+        .await
+        .map_err(|error| faults::of_kubeconfig(&error, place.context.as_deref()))?;
     let until = plugin::credentials(&mut config.auth_info).await?;
     if has_unsendable_token(&config.auth_info) {
         return Err(faults::TOKEN.to_owned());
@@ -259,7 +297,8 @@ async fn clients(place: &ClusterPlace) -> Result<Clients, String> {
     config.connect_timeout = Some(CONNECT_WITHIN);
     // Each request is made by those who know whether it may still be made, and in our time (`ask`).
     config.default_retry = false;
-    // Streams are silent for as long as kube lets them be, which is a little longer than the API server does.
+    // Streams are silent for as long as kube lets them be, which is a little longer than the API
+    // server does.
     let patient = config.clone();
     config.read_timeout = Some(ANSWER_WITHIN);
     let client = |config| kube::Client::try_from(config).map_err(|error| faults::of_client(&error));
@@ -268,9 +307,12 @@ async fn clients(place: &ClusterPlace) -> Result<Clients, String> {
 
 /// The kubeconfig of a place, or what the cluster around us gives to its Pods.
 async fn read(place: &ClusterPlace) -> Result<kube::Config, KubeconfigError> {
-    let options = KubeConfigOptions { context: place.context.clone(), ..KubeConfigOptions::default() };
+    let options =
+        KubeConfigOptions { context: place.context.clone(), ..KubeConfigOptions::default() };
     match &place.kubeconfig {
-        Some(path) => kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await,
+        Some(path) => {
+            kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await
+        }
         None if place.context.is_some() => kube::Config::from_kubeconfig(&options).await,
         None => match kube::Config::incluster() {
             Ok(config) => Ok(config),
@@ -279,7 +321,8 @@ async fn read(place: &ClusterPlace) -> Result<kube::Config, KubeconfigError> {
     }
 }
 
-/// Whether the token is one that no header takes, as `token: |` makes it: kube panics there. Only its JSON shows it to us.
+/// Whether the token is one that no header takes, as `token: |` makes it: kube panics there. Only
+/// its JSON shows it to us.
 fn has_unsendable_token(user: &AuthInfo) -> bool {
     let user = serde_json::to_value(user).unwrap_or_default();
     let token = user["token"].as_str().unwrap_or_default();
@@ -313,7 +356,15 @@ impl Drop for Waiting<'_> {
 
 impl Throttle {
     fn new(per_second: f64, burst: f64) -> Self {
-        Self { per_second, burst, state: Mutex::new(ClustersState { left: burst, at: Instant::now(), waiting_applies: 0 }) }
+        Self {
+            per_second,
+            burst,
+            state: Mutex::new(ClustersState {
+                left: burst,
+                at: Instant::now(),
+                waiting_applies: 0,
+            }),
+        }
     }
 
     /// Waits until a request may be made.
@@ -329,7 +380,9 @@ impl Throttle {
 
     fn try_pass(&self, is_apply: bool, now: Instant) -> Option<Duration> {
         let mut state = self.state.lock().expect("nobody panics with the lock");
-        state.left = (state.left + now.saturating_duration_since(state.at).as_secs_f64() * self.per_second).min(self.burst);
+        state.left = (state.left
+            + now.saturating_duration_since(state.at).as_secs_f64() * self.per_second)
+            .min(self.burst);
         state.at = now;
         if state.left >= 1.0 && (is_apply || state.waiting_applies == 0) {
             state.left -= 1.0;
@@ -345,7 +398,8 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// Requests in a row, each made as soon as it may be; returns when the last one was, counted from now.
+    /// Requests in a row, each made as soon as it may be; returns when the last one was, counted
+    /// from now.
     fn pass(throttle: &Throttle, requests: usize, is_apply: bool, start: Instant) -> Duration {
         let mut now = start;
         for _ in 0..requests {
@@ -360,7 +414,10 @@ mod tests {
     fn a_burst_passes_and_then_the_rate_holds() {
         let throttle = Throttle::new(10.0, 5.0);
         let took = pass(&throttle, 25, true, Instant::now());
-        assert!((1_990..2_200).contains(&took.as_millis()), "{took:?} for 20 requests beyond the burst at 10 a second");
+        assert!(
+            (1_990..2_200).contains(&took.as_millis()),
+            "{took:?} for 20 requests beyond the burst at 10 a second"
+        );
     }
 
     #[test]
@@ -372,7 +429,10 @@ mod tests {
         throttle.state.lock().unwrap().waiting_applies = 1;
         let apply = throttle.try_pass(true, start).expect("the burst is over");
         assert!(apply < fetch, "the apply comes first");
-        assert!(throttle.try_pass(false, start + fetch).is_some(), "nobody else passes while it waits");
+        assert!(
+            throttle.try_pass(false, start + fetch).is_some(),
+            "nobody else passes while it waits"
+        );
         assert_eq!(throttle.try_pass(true, start + apply), None);
     }
 }

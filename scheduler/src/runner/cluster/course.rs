@@ -1,4 +1,5 @@
-//! How far a job on a cluster is that is followed: what its task knows beside what the cluster shows. Held by [`super::follow`].
+//! How far a job on a cluster is that is followed: what its task knows beside what the cluster
+//! shows. Held by [`super::follow`].
 
 use schema::report::Report;
 use schema::time::Timestamp;
@@ -38,19 +39,24 @@ pub(super) struct Course {
     pub(super) told: bool,
     /// Whether it did not start in time.
     pub(super) gave_up: bool,
-    /// From when on what ends counts as ended because its time was over, once it was ended for that.
+    /// From when on what ends counts as ended because its time was over, once it was ended for
+    /// that.
     pub(super) over_time: Option<Timestamp>,
-    /// How long a stop is taken for the engine's, whose own deadline comes shortly after ours where ours was put off after a restart.
+    /// How long a stop is taken for the engine's, whose own deadline comes shortly after ours
+    /// where ours was put off after a restart.
     pub(super) spares_until: Option<Instant>,
-    /// Whether its Job was deleted by us before it started, and how often the Pods' watch had been lost by then.
+    /// Whether its Job was deleted by us before it started, and how often the Pods' watch had been
+    /// lost by then.
     pub(super) deleted: bool,
     pub(super) broken_before: u32,
-    /// Whether its Job was deleted because somebody suspended it, or ended because its Pod was asked to end.
+    /// Whether its Job was deleted because somebody suspended it, or ended because its Pod was
+    /// asked to end.
     pub(super) is_removed: bool,
     pub(super) is_closed: bool,
     /// Name of a Pod without owner that may be its own, and runs.
     pub(super) stray: Option<String>,
-    /// What its wrapper wrote into the log because it reaches nobody. It counts when the container has ended.
+    /// What its wrapper wrote into the log because it reaches nobody. It counts when the container
+    /// has ended.
     pub(super) line: Option<Box<Report>>,
     /// Whether the cluster, or somebody in it, was seen to end its Pod before we did.
     pub(super) was_taken: bool,
@@ -106,26 +112,33 @@ impl Course {
         }
     }
 
-    /// An earlier life of the daemon was to stop it, and did not note whether the cluster took that.
+    /// An earlier life of the daemon was to stop it, and did not note whether the cluster took
+    /// that.
     pub(super) fn stop_soon(&mut self) {
         self.asked = self.asked.max(1);
         self.stop_at = Some(Instant::now() + BEHIND_WITHIN);
     }
 
-    /// Whether a stop that came now is the engine's for the deadline for which it was asked to end already: that it was asked twice must
-    /// not cost it its grace. One is.
+    /// Whether a stop that came now is the engine's for the deadline for which it was asked to end
+    /// already: that it was asked twice must not cost it its grace. One is.
     pub(super) fn is_spared(&mut self) -> bool {
         self.spares_until.take().is_some_and(|until| Instant::now() < until)
     }
 
-    /// Whether we had its Pod ended for what its wrapper left in the log, so that the end of that says nothing against it.
+    /// Whether we had its Pod ended for what its wrapper left in the log, so that the end of that
+    /// says nothing against it.
     pub(super) fn ended_for_its_line(&self) -> bool {
         self.line.is_some() && !self.was_taken
     }
 
-    /// It is over: what its wrapper left in the log, and whether its time was over, is a part of what is known.
+    /// It is over: what its wrapper left in the log, and whether its time was over, is a part of
+    /// what is known.
     pub(super) fn with_what_is_known(&mut self, learned: OutcomeEvidence) -> OutcomeEvidence {
         let line = self.line.take();
-        learned.merge(OutcomeEvidence { line, over_time: self.over_time, ..OutcomeEvidence::default() })
+        learned.merge(OutcomeEvidence {
+            line,
+            over_time: self.over_time,
+            ..OutcomeEvidence::default()
+        })
     }
 }

@@ -1,7 +1,9 @@
-//! One job on a cluster, from its Job to its end: what its task has, and what it notes and tells. Its rounds are in [`super::rounds`].
+//! One job on a cluster, from its Job to its end: what its task has, and what it notes and tells.
+//! Its rounds are in [`super::rounds`].
 //!
-//! What always holds: nothing is done about a job because of a deadline before everything that the cluster has of it was listed
-//! once; a job that is known to have started is never told as one that did not.
+//! What always holds: nothing is done about a job because of a deadline before everything that the
+//! cluster has of it was listed once; a job that is known to have started is never told as one that
+//! did not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,30 +38,33 @@ pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
 pub(super) const POD_WITHIN: Duration = Duration::from_secs(3);
 const NODE_WORD_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often the log of a job that runs and is not heard of, or not any more, is looked at for what its wrapper left there. Its wrapper
-/// writes it after 10 s without an answer.
+/// How often the log of a job that runs and is not heard of, or not any more, is looked at for what
+/// its wrapper left there. Its wrapper writes it after 10 s without an answer.
 pub(super) const LISTEN_EVERY: Duration = Duration::from_secs(12);
 
 /// Longest wait for the end of a Job that was deleted because it did not start.
 pub(super) const DELETED_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long the cluster may be away while a job is stopped or looked for, before that is told as unknown. With the wait for what
-/// was deleted no more than the 120 s after which the engine calls a stopped job unknown.
+/// How long the cluster may be away while a job is stopped or looked for, before that is told as
+/// unknown. With the wait for what was deleted no more than the 120 s after which the engine calls
+/// a stopped job unknown.
 pub(super) const AWAY_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long after its grace a Pod that was deleted may still be said to run, before its node counts as lost. A node needs some
-/// seconds to write down what ended.
+/// How long after its grace a Pod that was deleted may still be said to run, before its node counts
+/// as lost. A node needs some seconds to write down what ended.
 pub(super) const NODE_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long the watch of the Pods may be behind that of the Jobs and behind a list: what is to be told as never started, or as
-/// gone, must not be seen to run for so long.
+/// How long the watch of the Pods may be behind that of the Jobs and behind a list: what is to be
+/// told as never started, or as gone, must not be seen to run for so long.
 pub(super) const BEHIND_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long the cluster may leave it open what became of a job of an earlier life of the daemon, before people are told.
+/// How long the cluster may leave it open what became of a job of an earlier life of the daemon,
+/// before people are told.
 pub(super) const UNSEEN_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a job of an earlier life of the daemon is listened to before its time ends it. Source: docs/convergence.md, rule 13. The
-/// engine's own deadline for it is no later than this long after ours.
+/// How long a job of an earlier life of the daemon is listened to before its time ends it. Source:
+/// docs/convergence.md, rule 13. The engine's own deadline for it is no later than this long after
+/// ours.
 pub(super) const HEARD_OUT_FOR: Duration = Duration::from_secs(60);
 
 /// A job that has been let go, or may have been.
@@ -75,12 +80,14 @@ pub(super) struct JobFollower {
     pub(super) is_unsure: bool,
     /// With `is_unsure`: why that cannot be found out.
     pub(super) unsure_why: Option<StartBlocker>,
-    /// Whether its Job was deleted while nobody watched, or is since it was found suspended, and Pods of it were still there.
+    /// Whether its Job was deleted while nobody watched, or is since it was found suspended, and
+    /// Pods of it were still there.
     pub(super) is_orphaned: bool,
     /// Its Job as it was found, suspended by somebody since it was let go.
     pub(super) paused: Option<Job>,
-    /// Of a job of an earlier life of the daemon: before this its time does not end it. Its end may have been written down long ago, and
-    /// its wrapper needs a while to get through again.
+    /// Of a job of an earlier life of the daemon: before this its time does not end it. Its end
+    /// may have been written down long ago, and its wrapper needs a while to get through
+    /// again.
     pub(super) hears_out_until: Option<Instant>,
     /// When that it was let go is to be found out next.
     pub(super) resume_at: Instant,
@@ -149,8 +156,8 @@ impl JobFollower {
         ask(&self.cluster, self.record.is_apply, Instant::now() + within, what, request).await
     }
 
-    /// The same up to a deadline of the job's own beginning; what keeps it from there is told. With a refusal comes whether it may
-    /// have been done all the same.
+    /// The same up to a deadline of the job's own beginning; what keeps it from there is told. With
+    /// a refusal comes whether it may have been done all the same.
     pub(super) async fn ask_until<T, F: Future<Output = kube::Result<T>>>(
         &self,
         deadline: Instant,
@@ -158,15 +165,24 @@ impl JobFollower {
         what: &str,
         request: impl FnMut() -> F,
     ) -> Result<T, (RequestRefusal, bool)> {
-        let tell = |refused: &RequestRefusal| self.teller.tell(Some(&StartBlocker::refused(refused.why())));
+        let tell = |refused: &RequestRefusal| {
+            self.teller.tell(Some(&StartBlocker::refused(refused.why())))
+        };
         let (cluster, is_apply) = (&self.cluster, self.record.is_apply);
-        Asking { cluster, is_apply, deadline, what, may, tell: &tell, gives_up_unreached: true }.until_answered(request).await
+        Asking { cluster, is_apply, deadline, what, may, tell: &tell, gives_up_unreached: true }
+            .until_answered(request)
+            .await
     }
 
-    /// However its command ends from now on, it is because of its timeout. What had ended before, by the clock of its node or of its
-    /// wrapper, is what it was, unless somebody else had asked it to end.
+    /// However its command ends from now on, it is because of its timeout. What had ended before,
+    /// by the clock of its node or of its wrapper, is what it was, unless somebody else had
+    /// asked it to end.
     pub(super) fn time_is_over(&self, course: &mut Course) {
-        let since = if course.was_taken { Timestamp::MIN } else { by_another_clock(self.inner.clock.now()) };
+        let since = if course.was_taken {
+            Timestamp::MIN
+        } else {
+            by_another_clock(self.inner.clock.now())
+        };
         course.over_time = Some(since);
         self.inner.delivery.time_is_over(self.job, since);
     }
@@ -178,7 +194,10 @@ impl JobFollower {
         }
         match tried(sight, &self.record.container) {
             PodAttempts::Ran { since } => self.runs(course, since).await,
-            PodAttempts::Counted if Instant::now() >= *course.counted_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN) => {
+            PodAttempts::Counted
+                if Instant::now()
+                    >= *course.counted_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN) =>
+            {
                 self.runs(course, None).await;
             }
             PodAttempts::Counted => {}
@@ -191,7 +210,8 @@ impl JobFollower {
         if !std::mem::replace(&mut course.told, true) {
             self.note_started().await;
             let at = since.unwrap_or_else(|| self.inner.clock.now());
-            let _nobody_listens_any_more = self.inner.news.send(RunnerEvent::Started { job: self.job, at }).await;
+            let _nobody_listens_any_more =
+                self.inner.news.send(RunnerEvent::Started { job: self.job, at }).await;
         }
     }
 
@@ -212,13 +232,15 @@ impl JobFollower {
         }
     }
 
-    /// Notes what its wrapper left in the log before its Pod is ended for that: the log goes with the Pod.
+    /// Notes what its wrapper left in the log before its Pod is ended for that: the log goes with
+    /// the Pod.
     pub(super) async fn note_line(&mut self, course: &Course) {
         self.record.line = course.line.clone().filter(|_| course.ended_for_its_line());
         self.note_record("what a wrapper left in its log").await;
     }
 
-    /// Notes that it has started, so that the next life of the daemon does not take it for one that does not start.
+    /// Notes that it has started, so that the next life of the daemon does not take it for one that
+    /// does not start.
     async fn note_started(&mut self) {
         if self.record.started || !self.inner.records.has(self.job) {
             return;
@@ -234,7 +256,11 @@ impl JobFollower {
             (course.had_pod, course.why_at) = (true, Instant::now() + NODE_WORD_WITHIN);
         }
         course.is_silent = wait.is_none();
-        let said = course.said.as_ref().filter(|(name, _)| name == about(sight) && !name.is_empty()).map(|(_, wait)| wait.clone());
+        let said = course
+            .said
+            .as_ref()
+            .filter(|(name, _)| name == about(sight) && !name.is_empty())
+            .map(|(_, wait)| wait.clone());
         let wait = self.unsure_why.clone().or(wait).or(said);
         let was_seen = sight.job.is_some() || sight.pod.is_some();
         if was_seen && !course.started && !course.deleted {
@@ -246,10 +272,15 @@ impl JobFollower {
 
     /// Why nothing goes on although the status says nothing.
     pub(super) async fn why(&self, sight: &Sight) -> Option<StartBlocker> {
-        let is_suspended = |job: &Job| job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+        let is_suspended =
+            |job: &Job| job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
         if sight.pod.is_none() && sight.job.as_ref().is_some_and(is_suspended) {
-            let by = if self.record.held { "by its own file" } else { "by somebody in the cluster" };
-            return Some(StartBlocker::new("Suspended", format!("Suspended: its Job is suspended {by}")));
+            let by =
+                if self.record.held { "by its own file" } else { "by somebody in the cluster" };
+            return Some(StartBlocker::new(
+                "Suspended",
+                format!("Suspended: its Job is suspended {by}"),
+            ));
         }
         match about(sight) {
             "" => None,
@@ -261,13 +292,26 @@ impl JobFollower {
         let Course { deleted, started, .. } = *course;
         // Only a scheduler that was away lets the cluster end it at its deadline.
         let asked_at = sight.pod.as_ref().and_then(asked_to_end);
-        let is_late = asked_at.zip(self.time_over_there(sight)).is_some_and(|(asked, by)| by_another_clock(asked) >= by);
+        let is_late = asked_at
+            .zip(self.time_over_there(sight))
+            .is_some_and(|(asked, by)| by_another_clock(asked) >= by);
         // What its wrapper left in the log has us end its Pod, unless somebody else did before.
-        let ended_by_us = course.asked > 0 || course.over_time.is_some() || is_late || course.ended_for_its_line();
+        let ended_by_us = course.asked > 0
+            || course.over_time.is_some()
+            || is_late
+            || course.ended_for_its_line();
         let Record { container, tries_again, place, token, .. } = &self.record;
         let needs_signature = place.wrapper_image.is_some() && !tries_again;
         let signer = token.as_deref().map(|token| (self.job, token));
-        SightSubject { container, tries_again: *tries_again, deleted, started, ended_by_us, signer, needs_signature }
+        SightSubject {
+            container,
+            tries_again: *tries_again,
+            deleted,
+            started,
+            ended_by_us,
+            signer,
+            needs_signature,
+        }
     }
 
     /// Deletes the Job of what has not started.
@@ -283,6 +327,7 @@ impl JobFollower {
 
 /// What its events are about at present: its Pod, or else its Job.
 pub(super) fn about(sight: &Sight) -> &str {
-    let name = sight.pod.as_ref().map(|pod| &pod.metadata).or(sight.job.as_ref().map(|job| &job.metadata));
+    let name =
+        sight.pod.as_ref().map(|pod| &pod.metadata).or(sight.job.as_ref().map(|job| &job.metadata));
     name.and_then(|metadata| metadata.name.as_deref()).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
-//! The values of the secrets that a job was given, hidden in whatever the cluster says of it: logs of containers without a wrapper,
-//! words of Pods and events. What a report says is masked where the driver takes it. Called by the job's task.
+//! The values of the secrets that a job was given, hidden in whatever the cluster says of it: logs
+//! of containers without a wrapper, words of Pods and events. What a report says is masked where
+//! the driver takes it. Called by the job's task.
 //!
 //! What always holds: the values are on disk only sealed.
 
@@ -24,10 +25,16 @@ impl std::fmt::Debug for SecretFinder {
 }
 
 impl SecretFinder {
-    /// These values. Long ones are prepared for some tenths of a second, in which nobody else may wait.
+    /// These values. Long ones are prepared for some tenths of a second, in which nobody else may
+    /// wait.
     pub(super) async fn of(values: Vec<String>) -> Self {
         let prepare = move || Secrets::of(&values.iter().map(String::as_bytes).collect::<Vec<_>>());
-        Self(tokio::task::spawn_blocking(prepare).await.expect("preparing to mask does not panic").map(Arc::new))
+        Self(
+            tokio::task::spawn_blocking(prepare)
+                .await
+                .expect("preparing to mask does not panic")
+                .map(Arc::new),
+        )
     }
 
     /// Values as they are kept on disk; empty when there are none.
@@ -44,7 +51,8 @@ impl SecretFinder {
         if sealed.is_empty() {
             return Ok(Self::default());
         }
-        let values: Vec<String> = serde_json::from_slice(&sealer.unseal(PURPOSE, sealed)?).unwrap_or_default();
+        let values: Vec<String> =
+            serde_json::from_slice(&sealer.unseal(PURPOSE, sealed)?).unwrap_or_default();
         Ok(Self::of(values).await)
     }
 
@@ -53,7 +61,8 @@ impl SecretFinder {
         mask::hide(self.0.as_deref(), text).into_owned()
     }
 
-    /// The head of a text without them; without its last bytes too, when it is not whole and they may begin one.
+    /// The head of a text without them; without its last bytes too, when it is not whole and they
+    /// may begin one.
     pub(super) fn hide_head(&self, head: Vec<u8>, is_whole: bool) -> Vec<u8> {
         match &self.0 {
             Some(secrets) => Masker::default().push(secrets, &head, is_whole),
@@ -105,9 +114,18 @@ mod tests {
         let sealer = Sealer::with_key([7; 32]);
         let sealed = SecretFinder::sealed(&["hunter22".to_owned()], &sealer);
         assert!(!sealed.contains("hunter22"));
-        assert_eq!(SecretFinder::unsealed(&sealed, &sealer).await.unwrap().hide("x hunter22"), "x ***");
+        assert_eq!(
+            SecretFinder::unsealed(&sealed, &sealer).await.unwrap().hide("x hunter22"),
+            "x ***"
+        );
         assert!(SecretFinder::unsealed(&sealed, &Sealer::with_key([8; 32])).await.is_err());
-        assert_eq!(SecretFinder::unsealed(&SecretFinder::sealed(&[], &sealer), &sealer).await.unwrap().hide("x"), "x");
+        assert_eq!(
+            SecretFinder::unsealed(&SecretFinder::sealed(&[], &sealer), &sealer)
+                .await
+                .unwrap()
+                .hide("x"),
+            "x"
+        );
     }
     #[tokio::test]
     async fn nobody_waits_while_a_long_secret_is_prepared() {

@@ -1,5 +1,6 @@
-//! Whether this daemon may do now what lets a command run: while it has the database (promise P1), and for what was decided while
-//! every gate is as open as it was then (promise P2). Asked right before each request that does, however long it was tried before.
+//! Whether this daemon may do now what lets a command run: while it has the database (promise P1),
+//! and for what was decided while every gate is as open as it was then (promise P2). Asked right
+//! before each request that does, however long it was tried before.
 
 use futures::future::BoxFuture;
 use schema::id::JobId;

@@ -1,9 +1,11 @@
-//! The last step before a command runs: its Job is there, suspended and noted, and is let go. Called by the job's task at its
-//! beginning, after a restart, and whenever it is not known whether an earlier try was done.
+//! The last step before a command runs: its Job is there, suspended and noted, and is let go.
+//! Called by the job's task at its beginning, after a restart, and whenever it is not known whether
+//! an earlier try was done.
 //!
-//! What always holds: a Job is let go only with leave that was given right before ([`super::leave`]); one that may not be let go is
-//! taken away, and is told as never started only when it is known that nobody let it go: either no request to do so can be on its
-//! way, which is noted before anything else is done, or the cluster deleted it as it was last seen, suspended.
+//! What always holds: a Job is let go only with leave that was given right before
+//! ([`super::leave`]); one that may not be let go is taken away, and is told as never started only
+//! when it is known that nobody let it go: either no request to do so can be on its way, which is
+//! noted before anything else is done, or the cluster deleted it as it was last seen, suspended.
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
@@ -47,12 +49,18 @@ impl JobFollower {
             return;
         }
         let jobs = self.jobs();
-        // In one with the mark: whoever finds it suspended with the mark knows that somebody else suspended it since.
+        // In one with the mark: whoever finds it suspended with the mark knows that somebody else
+        // suspended it since.
         let metadata = json!({"uid": self.record.uid, "annotations": {LET_GO_MARK: "true"}});
         let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"suspend": false}}));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let may = May::AsDecided(&self.inner, self.job);
-        let done = self.ask_until(deadline, may, "starting its Job", || jobs.patch(&self.record.name, &params, &patch)).await;
+        let done = self
+            .ask_until(deadline, may, "starting its Job", || {
+                jobs.patch(&self.record.name, &params, &patch)
+            })
+            .await;
         let Err((refused, is_doubtful)) = done else { return };
         self.is_doubtful |= is_doubtful;
         match refused {
@@ -75,9 +83,18 @@ impl JobFollower {
                     self.teller.tell(Some(&StartBlocker::unseen(refused.why())));
                 }
             };
-            let (cluster, is_apply, deadline) = (&self.cluster, self.record.is_apply, Instant::now() + AWAY_WITHIN);
+            let (cluster, is_apply, deadline) =
+                (&self.cluster, self.record.is_apply, Instant::now() + AWAY_WITHIN);
             let what = "looking for its Job";
-            let asking = Asking { cluster, is_apply, deadline, what, may: May::Always, tell: &tell, gives_up_unreached: false };
+            let asking = Asking {
+                cluster,
+                is_apply,
+                deadline,
+                what,
+                may: May::Always,
+                tell: &tell,
+                gives_up_unreached: false,
+            };
             let mut looked = std::pin::pin!(asking.until_answered(|| jobs.get(&self.record.name)));
             let found = tokio::select! {
                 found = &mut looked => found,
@@ -90,7 +107,8 @@ impl JobFollower {
         };
         match found {
             Ok(found) if found.uid() == self.record.uid => {
-                let was_let_go = found.annotations().contains_key(LET_GO_MARK) || self.record.started;
+                let was_let_go =
+                    found.annotations().contains_key(LET_GO_MARK) || self.record.started;
                 if changed::is_paused(&found) && was_let_go {
                     self.end_paused(found).await;
                 } else if is_suspended(&found) {
@@ -99,11 +117,13 @@ impl JobFollower {
             }
             Ok(_) => self.known = Some((lost("another Job has taken the place of its own"), false)),
             Err(RequestRefusal::NotFound(_)) => match self.pods_there().await {
-                // It was deleted without them, and they run on; or they are about to end. They are followed to their end.
+                // It was deleted without them, and they run on; or they are about to end. They are
+                // followed to their end.
                 Ok(there) if !there.own.is_empty() => self.is_orphaned = true,
                 there => {
                     let left = there.map_or(RemainingPods::Unanswered, |there| there.left());
-                    self.known = Some(self.unseen("its Job was deleted while nobody watched", left));
+                    self.known =
+                        Some(self.unseen("its Job was deleted while nobody watched", left));
                 }
             },
             Err(refused) => {
@@ -114,15 +134,21 @@ impl JobFollower {
         }
     }
 
-    /// Deletes a Job that somebody suspended since it was let go: letting it go again would run it a second time, and so would whoever
-    /// resumed it. A Pod that is still about to end is followed to its end.
+    /// Deletes a Job that somebody suspended since it was let go: letting it go again would run it
+    /// a second time, and so would whoever resumed it. A Pod that is still about to end is
+    /// followed to its end.
     async fn end_paused(&mut self, found: Job) {
         let is_deleted = self.delete().await;
         match self.left().await {
             // It is deleted when its Pod is seen.
             RemainingPods::Own if !is_deleted => {}
             RemainingPods::Own => (self.is_orphaned, self.paused) = (true, Some(found)),
-            left => self.known = Some(self.unseen("somebody suspended its Job while nobody watched, which ends what ran", left)),
+            left => {
+                self.known = Some(self.unseen(
+                    "somebody suspended its Job while nobody watched, which ends what ran",
+                    left,
+                ))
+            }
         }
     }
 
@@ -135,13 +161,16 @@ impl JobFollower {
         }
     }
 
-    /// Lets go of a Job that was made in another life of the daemon, or a while ago, if there is time left for its start.
+    /// Lets go of a Job that was made in another life of the daemon, or a while ago, if there is
+    /// time left for its start.
     async fn let_go_late(&mut self) {
         // Whoever tried before may have been heard late.
         self.is_doubtful = true;
         let left_ms = self.record.start_by.since_ms(self.inner.clock.now());
         if left_ms <= 0 && !self.record.held {
-            return self.take_away(later("its time to start was over before it was let go".to_owned())).await;
+            return self
+                .take_away(later("its time to start was over before it was let go".to_owned()))
+                .await;
         }
         let left = std::time::Duration::from_millis(left_ms.unsigned_abs());
         self.let_go(Instant::now() + left).await;
@@ -154,7 +183,9 @@ impl JobFollower {
             // From now on nobody lets it go, whatever becomes of this daemon.
             self.note_or_warn().await;
         }
-        let taken = tokio::time::timeout(TIDY_WITHIN, self.delete_suspended(uid.as_deref())).await.unwrap_or(Withdrawn::Unanswered);
+        let taken = tokio::time::timeout(TIDY_WITHIN, self.delete_suspended(uid.as_deref()))
+            .await
+            .unwrap_or(Withdrawn::Unanswered);
         match taken {
             Withdrawn::Away => {}
             // It is taken away when the job is forgotten.
@@ -171,7 +202,8 @@ impl JobFollower {
         if self.is_doubtful {
             self.note_or_warn().await;
         }
-        self.known = Some((OutcomeEvidence { never: Some(never), ..OutcomeEvidence::default() }, true));
+        self.known =
+            Some((OutcomeEvidence { never: Some(never), ..OutcomeEvidence::default() }, true));
     }
 
     async fn note_or_warn(&self) {
@@ -184,16 +216,26 @@ impl JobFollower {
     async fn delete_suspended(&self, uid: Option<&str>) -> Withdrawn {
         let jobs = self.jobs();
         loop {
-            let found = match self.ask(TIDY_WITHIN, "looking for its Job", || jobs.get(&self.record.name)).await {
+            let found = match self
+                .ask(TIDY_WITHIN, "looking for its Job", || jobs.get(&self.record.name))
+                .await
+            {
                 Ok(found) if found.metadata.uid.as_deref() == uid => found,
-                // Who deleted it did so before it ran, or after: nobody knows when a request may have let it go.
-                Ok(_) | Err(RequestRefusal::NotFound(_)) => return if self.is_doubtful { Withdrawn::Late } else { Withdrawn::Away },
+                // Who deleted it did so before it ran, or after: nobody knows when a request may
+                // have let it go.
+                Ok(_) | Err(RequestRefusal::NotFound(_)) => {
+                    return if self.is_doubtful { Withdrawn::Late } else { Withdrawn::Away };
+                }
                 Err(_) => return Withdrawn::Unanswered,
             };
-            if !is_suspended(&found) || found.annotations().contains_key(LET_GO_MARK) || had_pods(&found) {
+            if !is_suspended(&found)
+                || found.annotations().contains_key(LET_GO_MARK)
+                || had_pods(&found)
+            {
                 return Withdrawn::Late;
             }
-            let as_seen = Preconditions { uid: found.uid(), resource_version: found.resource_version() };
+            let as_seen =
+                Preconditions { uid: found.uid(), resource_version: found.resource_version() };
             let params = DeleteParams::background().preconditions(as_seen);
             self.cluster.throttle.pass(self.record.is_apply).await;
             match jobs.delete(&self.record.name, &params).await {

@@ -1,4 +1,5 @@
-//! A watch that is broken: since when, and what is said of it. Made by `faults` and `watch`, kept with what a job sees.
+//! A watch that is broken: since when, and what is said of it. Made by `faults` and `watch`, kept
+//! with what a job sees.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use tokio::time::Instant;
 use super::faults::WatchRefusal;
 use super::follow::UNSEEN_WITHIN;
 
-/// Shortest time between two reasons for which nothing is seen: each is told of every job, and telling is a commit.
+/// Shortest time between two reasons for which nothing is seen: each is told of every job, and
+/// telling is a commit.
 const OTHER_WORDS_EVERY: Duration = Duration::from_secs(60);
 
 /// A watch that is broken and was not mended by a list yet.
@@ -15,9 +17,11 @@ const OTHER_WORDS_EVERY: Duration = Duration::from_secs(60);
 pub(super) struct LostWatch {
     /// When it broke.
     pub(super) since: Instant,
-    /// Whether a list that was to mend it came to nothing, or takes long: until then most of them are mended unseen.
+    /// Whether a list that was to mend it came to nothing, or takes long: until then most of them
+    /// are mended unseen.
     pub(super) is_unlisted: bool,
-    /// What happened last, for people; of a cluster that fails in ever other words those of a while ago.
+    /// What happened last, for people; of a cluster that fails in ever other words those of a
+    /// while ago.
     pub(super) why: String,
     /// Since when that is said.
     pub(super) said_at: Instant,
@@ -45,7 +49,10 @@ impl LostWatch {
             (false, true) => false,
             (true, false) => true,
             // A page with a number of its own each time would be told each time, of every job.
-            _ => self.said_at < before.said_at + OTHER_WORDS_EVERY && self.refusal.is_some() == before.refusal.is_some(),
+            _ => {
+                self.said_at < before.said_at + OTHER_WORDS_EVERY
+                    && self.refusal.is_some() == before.refusal.is_some()
+            }
         };
         let is_unlisted = self.is_unlisted || before.is_unlisted;
         let said = if keeps_words || self.why == before.why { before.clone() } else { self };

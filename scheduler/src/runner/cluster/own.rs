@@ -1,6 +1,8 @@
-//! Which Job and which Pods are a job's own. A copy of its manifest, which people make to try something by hand, has its label, too,
-//! and may have its name once the Job is gone; neither its end nor its name says anything of the job. A Pod whose Job was deleted
-//! with `--cascade=orphan` has no owner any more and runs on: it stays the job's own. Called by the job's task and by the watches.
+//! Which Job and which Pods are a job's own. A copy of its manifest, which people make to try
+//! something by hand, has its label, too, and may have its name once the Job is gone; neither its
+//! end nor its name says anything of the job. A Pod whose Job was deleted with `--cascade=orphan`
+//! has no owner any more and runs on: it stays the job's own. Called by the job's task and by the
+//! watches.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -9,10 +11,12 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ObjectMeta;
 
-/// Labels in which the cluster writes the uid of a Pod's Job, now and before Kubernetes 1.27. They stay when the Job is gone.
+/// Labels in which the cluster writes the uid of a Pod's Job, now and before Kubernetes 1.27. They
+/// stay when the Job is gone.
 const OWNER_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 
-/// Most Pods of one job that are remembered. More than this many tries are known by their owner and their labels alone.
+/// Most Pods of one job that are remembered. More than this many tries are known by their owner and
+/// their labels alone.
 const SEEN_LIMIT: usize = 256;
 
 /// What a job's own objects are known by: until its Job is made, by its name alone. Cloned freely.
@@ -53,14 +57,19 @@ impl OwnObjects {
         name.as_deref() == Some(&self.name) && self.is_uid(uid.as_deref())
     }
 
-    /// Whether this Pod was made by its Job: the cluster counts it as one of that, or did before it lost its owner.
+    /// Whether this Pod was made by its Job: the cluster counts it as one of that, or did before it
+    /// lost its owner.
     pub(super) fn has_pod(&self, pod: &Pod) -> bool {
         let mut owners = pod.metadata.owner_references.iter().flatten();
         let is_own = match owners.find(|owner| owner.controller == Some(true)) {
-            Some(owner) => owner.kind == "Job" && owner.name == self.name && self.is_uid(Some(&owner.uid)),
+            Some(owner) => {
+                owner.kind == "Job" && owner.name == self.name && self.is_uid(Some(&owner.uid))
+            }
             None => self.uid().is_some_and(|own| made_by(pod).any(|uid| uid == own)),
         };
-        let Some(uid) = pod.metadata.uid.as_ref().filter(|_| self.uid().is_some()) else { return is_own };
+        let Some(uid) = pod.metadata.uid.as_ref().filter(|_| self.uid().is_some()) else {
+            return is_own;
+        };
         let mut seen = self.seen.lock().expect("nobody panics with the lock");
         if is_own && seen.len() < SEEN_LIMIT {
             seen.insert(uid.clone());
@@ -73,16 +82,20 @@ impl OwnObjects {
     }
 }
 
-/// Whether nothing says which Job made a Pod: who has its job's label may be the job's own, or a copy that somebody made by hand.
+/// Whether nothing says which Job made a Pod: who has its job's label may be the job's own, or a
+/// copy that somebody made by hand.
 pub(super) fn is_of_nobody(pod: &Pod) -> bool {
-    let is_owned = pod.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true));
+    let is_owned =
+        pod.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true));
     !is_owned && made_by(pod).next().is_none()
 }
 
 /// The uids of the Jobs that a Pod's labels name as its maker.
 fn made_by(pod: &Pod) -> impl Iterator<Item = &str> {
     let labels = pod.metadata.labels.iter();
-    labels.flat_map(|labels| OWNER_LABELS.iter().filter_map(|label| labels.get(*label)).map(String::as_str))
+    labels.flat_map(|labels| {
+        OWNER_LABELS.iter().filter_map(|label| labels.get(*label)).map(String::as_str)
+    })
 }
 
 #[cfg(test)]
@@ -92,34 +105,54 @@ mod tests {
     use super::*;
 
     fn pod(owners: Value) -> Pod {
-        serde_json::from_value(json!({"metadata": {"name": "p", "ownerReferences": owners}})).unwrap()
+        serde_json::from_value(json!({"metadata": {"name": "p", "ownerReferences": owners}}))
+            .unwrap()
     }
 
     #[test]
     fn a_copy_is_none_of_its_own_under_whatever_name() {
         let own = OwnObjects::new("web", None);
-        let job = |name: &str, uid: &str| serde_json::from_value(json!({"metadata": {"name": name, "uid": uid}})).unwrap();
-        let owner =
-            |name: &str, uid: &str| json!([{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": true}]);
+        let job = |name: &str, uid: &str| {
+            serde_json::from_value(json!({"metadata": {"name": name, "uid": uid}})).unwrap()
+        };
+        let owner = |name: &str, uid: &str| json!([{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": true}]);
         assert!(own.is_job(&job("web", "1")) && own.has_pod(&pod(owner("web", "1"))));
         assert!(!own.is_job(&job("copy", "1")) && !own.has_pod(&pod(owner("copy", "1"))));
         own.is_made("1");
         assert!(own.is_job(&job("web", "1")) && own.has_pod(&pod(owner("web", "1"))));
         // Made by `kubectl replace --force`.
         assert!(!own.is_job(&job("web", "2")) && !own.has_pod(&pod(owner("web", "2"))));
-        for of_nobody in [json!([]), json!([{"apiVersion": "v1", "kind": "Node", "name": "web", "uid": "1", "controller": true}])] {
+        for of_nobody in [
+            json!([]),
+            json!([{"apiVersion": "v1", "kind": "Node", "name": "web", "uid": "1", "controller": true}]),
+        ] {
             assert!(!own.has_pod(&pod(of_nobody)));
         }
-        // Deleted with `--cascade=orphan`; a copy of the Job is another Job to the cluster, and one by hand has no such label.
+        // Deleted with `--cascade=orphan`; a copy of the Job is another Job to the cluster, and one
+        // by hand has no such label.
         let orphan = |uid: &str, label: &str, of: &str| {
-            serde_json::from_value::<Pod>(json!({"metadata": {"name": "p", "uid": uid, "labels": {label: of}}})).unwrap()
+            serde_json::from_value::<Pod>(
+                json!({"metadata": {"name": "p", "uid": uid, "labels": {label: of}}}),
+            )
+            .unwrap()
         };
         for label in OWNER_LABELS {
-            assert!(own.has_pod(&orphan("a", label, "1")) && !own.has_pod(&orphan("b", label, "2")));
-            assert!(!OwnObjects::new("web", None).has_pod(&orphan("a", label, "1")), "nobody knows yet");
+            assert!(
+                own.has_pod(&orphan("a", label, "1")) && !own.has_pod(&orphan("b", label, "2"))
+            );
+            assert!(
+                !OwnObjects::new("web", None).has_pod(&orphan("a", label, "1")),
+                "nobody knows yet"
+            );
         }
-        assert!(own.has_pod(&orphan("a", "x", "y")) && !own.has_pod(&orphan("b", "x", "y")), "what was seen as its own stays so");
-        assert!(is_of_nobody(&orphan("b", "x", "y")) && !is_of_nobody(&orphan("b", OWNER_LABELS[0], "2")));
+        assert!(
+            own.has_pod(&orphan("a", "x", "y")) && !own.has_pod(&orphan("b", "x", "y")),
+            "what was seen as its own stays so"
+        );
+        assert!(
+            is_of_nobody(&orphan("b", "x", "y"))
+                && !is_of_nobody(&orphan("b", OWNER_LABELS[0], "2"))
+        );
         assert!(!is_of_nobody(&pod(owner("web", "2"))));
         own.knows("c");
         assert!(own.has_pod(&orphan("c", "x", "y")), "noted before a restart");

@@ -1,8 +1,10 @@
-//! The plugin of a kubeconfig (`exec`), which gives its credentials: run here and not by kube, which would wait for it without end,
-//! and run it once for each client. Called by `clusters`, which asks again before what it gave has ended.
+//! The plugin of a kubeconfig (`exec`), which gives its credentials: run here and not by kube,
+//! which would wait for it without end, and run it once for each client. Called by `clusters`,
+//! which asks again before what it gave has ended.
 //!
-//! What always holds: a plugin and what it started in its process group are gone after [`WITHIN`]; nothing is told of its arguments,
-//! its environment and what it printed, but how it ended. Source of what it is told and answers: `client.authentication.k8s.io/v1`.
+//! What always holds: a plugin and what it started in its process group are gone after [`WITHIN`];
+//! nothing is told of its arguments, its environment and what it printed, but how it ended. Source
+//! of what it is told and answers: `client.authentication.k8s.io/v1`.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -21,8 +23,8 @@ use tokio::process::Command;
 
 use super::faults::PROVIDER;
 
-/// Longest run of a plugin. Those of the clouds ask a server or two, and try again: the AWS command line waits up to a minute for one
-/// answer.
+/// Longest run of a plugin. Those of the clouds ask a server or two, and try again: the AWS command
+/// line waits up to a minute for one answer.
 #[cfg(not(test))]
 const WITHIN: Duration = Duration::from_secs(60);
 /// Shorter where a test waits for it.
@@ -47,21 +49,27 @@ struct ExecCredentialStatus {
     expiration_timestamp: Option<String>,
 }
 
-/// Has the plugin of a user give the credentials, if that is where they come from, and puts them in its place. Returns when they end,
-/// if they do.
+/// Has the plugin of a user give the credentials, if that is where they come from, and puts them in
+/// its place. Returns when they end, if they do.
 ///
 /// # Errors
 /// Why there are none, for people.
 pub(super) async fn credentials(user: &mut AuthInfo) -> Result<Option<Timestamp>, String> {
     // It would be run by kube, without limit. kubectl knows it no more.
-    if user.auth_provider.as_ref().is_some_and(|provider| provider.config.contains_key("cmd-path")) {
+    if user.auth_provider.as_ref().is_some_and(|provider| provider.config.contains_key("cmd-path"))
+    {
         return Err(PROVIDER.to_owned());
     }
     // As kube has it, the others come first.
-    let has_others = user.auth_provider.is_some() || user.token.is_some() || user.token_file.is_some();
+    let has_others =
+        user.auth_provider.is_some() || user.token.is_some() || user.token_file.is_some();
     let has_password = user.username.is_some() && user.password.is_some();
-    let Some(exec) = user.exec.take().filter(|_| !has_others && !has_password) else { return Ok(None) };
-    let Some(command) = exec.command.as_deref() else { return Err("its `exec` has no `command`".to_owned()) };
+    let Some(exec) = user.exec.take().filter(|_| !has_others && !has_password) else {
+        return Ok(None);
+    };
+    let Some(command) = exec.command.as_deref() else {
+        return Err("its `exec` has no `command`".to_owned());
+    };
     let plugin = name(command);
     let given = match run(command, &exec).await {
         Ok(answer) => read(&answer),
@@ -85,7 +93,8 @@ fn take(user: &mut AuthInfo, given: &ExecCredentialStatus) -> Result<(), String>
     if let Some(token) = &given.token {
         plain["token"] = token.as_str().into();
     }
-    if let (Some(certificate), Some(key)) = (&given.client_certificate_data, &given.client_key_data) {
+    if let (Some(certificate), Some(key)) = (&given.client_certificate_data, &given.client_key_data)
+    {
         plain["client-certificate-data"] = STANDARD.encode(certificate).into();
         plain["client-key-data"] = STANDARD.encode(key).into();
     }
@@ -94,11 +103,16 @@ fn take(user: &mut AuthInfo, given: &ExecCredentialStatus) -> Result<(), String>
 }
 
 fn read(answer: &[u8]) -> Result<ExecCredentialStatus, String> {
-    let answer: ExecCredential =
-        serde_json::from_slice(answer).map_err(|_not_shown| "printed no ExecCredential; run it by hand to see what it says".to_owned())?;
+    let answer: ExecCredential = serde_json::from_slice(answer).map_err(|_not_shown| {
+        "printed no ExecCredential; run it by hand to see what it says".to_owned()
+    })?;
     let given = answer.status.ok_or("printed no `status`, where the credentials are")?;
-    if given.token.is_none() && (given.client_certificate_data.is_none() || given.client_key_data.is_none()) {
-        return Err("printed a `status` with neither a token nor a certificate and its key".to_owned());
+    if given.token.is_none()
+        && (given.client_certificate_data.is_none() || given.client_key_data.is_none())
+    {
+        return Err(
+            "printed a `status` with neither a token nor a certificate and its key".to_owned()
+        );
     }
     Ok(given)
 }
@@ -109,7 +123,11 @@ async fn run(command: &str, exec: &ExecConfig) -> Result<Vec<u8>, String> {
     let info = json!({
         "apiVersion": exec.api_version, "kind": "ExecCredential", "spec": {"interactive": false, "cluster": cluster},
     });
-    let set = exec.env.iter().flatten().filter_map(|variable| Some((variable.get("name")?, variable.get("value")?)));
+    let set = exec
+        .env
+        .iter()
+        .flatten()
+        .filter_map(|variable| Some((variable.get("name")?, variable.get("value")?)));
     // Nobody can answer it here, and what it prints for people would be in our log.
     let mut child = Command::new(command)
         .args(exec.args.iter().flatten())
@@ -121,10 +139,17 @@ async fn run(command: &str, exec: &ExecConfig) -> Result<Vec<u8>, String> {
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| format!("cannot be started: {error}; install it where the scheduler finds it, on its own PATH"))?;
+        .map_err(|error| {
+            format!(
+                "cannot be started: {error}; install it where the scheduler finds it, on its own \
+                 PATH"
+            )
+        })?;
     let group = child.id().and_then(|id| Some(Pid::from_raw(id.try_into().ok()?)));
     let stdout = child.stdout.take().expect("it is piped");
-    let ended = tokio::time::timeout(WITHIN, async { tokio::join!(up_to_limit(stdout), child.wait()) }).await;
+    let ended =
+        tokio::time::timeout(WITHIN, async { tokio::join!(up_to_limit(stdout), child.wait()) })
+            .await;
     if let Some(group) = group.filter(|_| ended.is_err()) {
         // Not there any more is as good.
         let _gone = killpg(group, Signal::SIGKILL);
@@ -134,14 +159,17 @@ async fn run(command: &str, exec: &ExecConfig) -> Result<Vec<u8>, String> {
         Ok((_, Ok(status))) => Err(ended_with(status)),
         Ok((_, Err(error))) => Err(format!("cannot be waited for: {error}")),
         Err(_) => Err(format!(
-            "did not end within {} s and was killed; run it by hand, as the user and in the environment of the scheduler",
+            "did not end within {} s and was killed; run it by hand, as the user and in the \
+             environment of the scheduler",
             WITHIN.as_secs()
         )),
     }
 }
 
 fn ended_with(status: ExitStatus) -> String {
-    format!("ended with {status}; run it by hand, as the user and in the environment of the scheduler")
+    format!(
+        "ended with {status}; run it by hand, as the user and in the environment of the scheduler"
+    )
 }
 
 /// Reads to the end, and keeps no more than what an answer may have.

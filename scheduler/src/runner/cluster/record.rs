@@ -1,9 +1,11 @@
-//! What must be known of a job on a cluster after a restart, one small file for each job in the data directory. Blocks on the
-//! disk, but for the question whether there is anything at all; called by the job's task.
+//! What must be known of a job on a cluster after a restart, one small file for each job in the
+//! data directory. Blocks on the disk, but for the question whether there is anything at all;
+//! called by the job's task.
 //!
-//! What always holds: **a Job runs nothing before its uid is recorded here**, synced to the disk. A Job is made suspended, and is
-//! let go only afterwards. So a job without a uid never ran, whatever became of the requests that were on their way; and a job
-//! with a uid is never made again, also when its Job is gone.
+//! What always holds: **a Job runs nothing before its uid is recorded here**, synced to the disk. A
+//! Job is made suspended, and is let go only afterwards. So a job without a uid never ran, whatever
+//! became of the requests that were on their way; and a job with a uid is never made again, also
+//! when its Job is gone.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -32,7 +34,8 @@ pub(super) struct Record {
     pub(super) name: String,
     /// Name of the container that is the command.
     pub(super) container: String,
-    /// Whether the Job must not be let go: its file says `suspend: true`, and whoever wants that resumes it.
+    /// Whether the Job must not be let go: its file says `suspend: true`, and whoever wants that
+    /// resumes it.
     pub(super) held: bool,
     /// Whether the Job has more than one try by its own file.
     pub(super) tries_again: bool,
@@ -45,7 +48,8 @@ pub(super) struct Record {
     /// When its time is over, whether it started or not, by our clock.
     #[serde(default)]
     pub(super) end_by: Option<Timestamp>,
-    /// How much time it has from its Job's making on, milliseconds; `None` also where a version of before wrote this.
+    /// How much time it has from its Job's making on, milliseconds; `None` also where a version of
+    /// before wrote this.
     #[serde(default)]
     pub(super) timeout_ms: Option<i64>,
     /// Whether its command was seen to run.
@@ -57,7 +61,8 @@ pub(super) struct Record {
     /// The secrets that it was given, sealed ([`super::hidden::SecretFinder`]).
     #[serde(default)]
     pub(super) secrets: String,
-    /// What its wrapper left in the log, once its Pod was ended for that: then only this file has it.
+    /// What its wrapper left in the log, once its Pod was ended for that: then only this file has
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<Box<Report>>,
     /// The Job's uid, once it was made.
@@ -65,8 +70,15 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Of a job of which nothing is made yet, without its token and its secrets. Its command has to start `within` so long from `now`.
-    pub(super) fn new(spec: &JobSpec, wanted: &ClusterJob, objects: &Objects, now: Timestamp, within: Duration) -> Self {
+    /// Of a job of which nothing is made yet, without its token and its secrets. Its command has to
+    /// start `within` so long from `now`.
+    pub(super) fn new(
+        spec: &JobSpec,
+        wanted: &ClusterJob,
+        objects: &Objects,
+        now: Timestamp,
+        within: Duration,
+    ) -> Self {
         Self {
             place: wanted.place.clone(),
             name: objects.name.clone(),
@@ -112,7 +124,12 @@ impl JobRecords {
         let path = self.path(job);
         let temporary = path.with_extension("new");
         // It holds the job's token.
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)?;
         file.write_all(&serde_json::to_vec(record).map_err(io::Error::other)?)?;
         if record.uid.is_some() {
             file.sync_all()?;
@@ -139,7 +156,8 @@ impl JobRecords {
         self.jobs.lock().expect("nobody panics with the lock").iter().copied().collect()
     }
 
-    /// Whether anything is known of a job. Asked for every job of every place, so the disk is left alone.
+    /// Whether anything is known of a job. Asked for every job of every place, so the disk is left
+    /// alone.
     pub(super) fn has(&self, job: JobId) -> bool {
         self.jobs.lock().expect("nobody panics with the lock").contains(&job)
     }
@@ -204,7 +222,10 @@ mod tests {
         records.put(job, &record).unwrap();
         assert_eq!(records.get(job).unwrap(), Some(record));
         assert_eq!(records.jobs(), [job]);
-        assert!(JobRecords::open(&home.path().join("cluster")).unwrap().has(job), "also after a restart");
+        assert!(
+            JobRecords::open(&home.path().join("cluster")).unwrap().has(job),
+            "also after a restart"
+        );
         records.remove(job).unwrap();
         records.remove(job).unwrap();
         assert_eq!(records.get(job).unwrap(), None);

@@ -1,14 +1,16 @@
-//! What the scheduler's account must be permitted in a cluster: one table, compared by a test with the published roles in
-//! `images/kubernetes/rights`, and asked of the cluster before the first job in a namespace, so that what is missing is said
-//! before anything was made.
+//! What the scheduler's account must be permitted in a cluster: one table, compared by a test with
+//! the published roles in `images/kubernetes/rights`, and asked of the cluster before the first job
+//! in a namespace, so that what is missing is said before anything was made.
 //!
-//! What always holds: a right that is known to be missing is named with verb, resource, namespace and remedy; a cluster that
-//! cannot say what is permitted stops nobody.
+//! What always holds: a right that is known to be missing is named with verb, resource, namespace
+//! and remedy; a cluster that cannot say what is permitted stops nobody.
 
 use std::time::Duration;
 
 use futures::future::join_all;
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
 use kube::Api;
 use kube::api::PostParams;
 
@@ -53,7 +55,13 @@ const RIGHTS: &[Rights] = &[
     Rights { group: "", resource: "secrets", verbs: &["create"], ..JOBS },
     Rights { group: "", resource: "events", verbs: &["list"], needed: false, ..JOBS },
     Rights { group: "", resource: "namespaces", verbs: &["get"], needed: false, ..JOBS },
-    Rights { group: "", resource: "namespaces", verbs: &["create", "patch"], own_namespace: true, ..JOBS },
+    Rights {
+        group: "",
+        resource: "namespaces",
+        verbs: &["create", "patch"],
+        own_namespace: true,
+        ..JOBS
+    },
 ];
 
 /// A right that the account does not have.
@@ -71,17 +79,34 @@ pub(super) struct Missing {
 
 /// What these rights at one place are, in a sentence for people.
 pub(super) fn sentence(missing: &[Missing]) -> String {
-    let rights: Vec<_> = missing.iter().map(|right| format!("`{}` {}", right.verb, right.resource)).collect();
+    let rights: Vec<_> =
+        missing.iter().map(|right| format!("`{}` {}", right.verb, right.resource)).collect();
     let namespace = missing.first().map(|right| right.namespace.as_str()).unwrap_or_default();
     let said = missing.iter().map(|right| right.said.as_str()).find(|said| !said.is_empty());
     let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
-    format!("the scheduler's account may not {} in the namespace `{namespace}`{said}", rights.join(", "))
+    format!(
+        "the scheduler's account may not {} in the namespace `{namespace}`{said}",
+        rights.join(", ")
+    )
 }
 
 /// What a request that the cluster forbids lacks at this place, and what to do about it.
-pub(super) fn forbidden(place: &ClusterPlace, verb: &'static str, resource: &str, said: &str) -> (String, String) {
-    let (resource, namespace, said) = (resource.to_owned(), place.namespace.clone(), said.to_owned());
-    let missing = Missing { verb, resource, namespace, needed: true, own_namespace: place.own_namespace, said };
+pub(super) fn forbidden(
+    place: &ClusterPlace,
+    verb: &'static str,
+    resource: &str,
+    said: &str,
+) -> (String, String) {
+    let (resource, namespace, said) =
+        (resource.to_owned(), place.namespace.clone(), said.to_owned());
+    let missing = Missing {
+        verb,
+        resource,
+        namespace,
+        needed: true,
+        own_namespace: place.own_namespace,
+        said,
+    };
     let remedy = missing.remedy();
     (sentence(&[missing]), remedy)
 }
@@ -91,42 +116,65 @@ impl Missing {
     pub(super) fn remedy(&self) -> String {
         let Self { namespace, .. } = self;
         if self.own_namespace {
-            return "give it the rights in images/kubernetes/rights for all namespaces (images/kubernetes/cluster-wide), or name a namespace \
-                    in `containerOrchestration`"
+            return "give it the rights in images/kubernetes/rights for all namespaces \
+                    (images/kubernetes/cluster-wide), or name a namespace in \
+                    `containerOrchestration`"
                 .to_owned();
         }
         format!(
-            "bind the ClusterRole of images/kubernetes/rights to it: `kubectl create rolebinding pvn-jobs --clusterrole pvn-jobs --serviceaccount pvn:pvn --namespace {namespace}`, \
-             with the scheduler's own account where it is another than pvn:pvn of images/kubernetes"
+            "bind the ClusterRole of images/kubernetes/rights to it: `kubectl create rolebinding \
+             pvn-jobs --clusterrole pvn-jobs --serviceaccount pvn:pvn --namespace {namespace}`, \
+             with the scheduler's own account where it is another than pvn:pvn of \
+             images/kubernetes"
         )
     }
 }
 
-/// The rights that are missing for jobs at this place. That none is missing that they need is remembered.
+/// The rights that are missing for jobs at this place. That none is missing that they need is
+/// remembered.
 ///
 /// # Errors
 /// Why the cluster does not say, for people.
-pub(super) async fn missing(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> Result<Vec<Missing>, String> {
-    let missing = match tokio::time::timeout(ASKED_WITHIN, reviewed(cluster, place, is_apply)).await {
+pub(super) async fn missing(
+    cluster: &Cluster,
+    place: &ClusterPlace,
+    is_apply: bool,
+) -> Result<Vec<Missing>, String> {
+    let missing = match tokio::time::timeout(ASKED_WITHIN, reviewed(cluster, place, is_apply)).await
+    {
         Ok(missing) => missing.map_err(|error| faults::of_client(&error))?,
         Err(_late) => return Err(format!("no answer within {} s", ASKED_WITHIN.as_secs())),
     };
     if !missing.iter().any(|missing| missing.needed) {
-        cluster.permitted.lock().expect("nobody panics with the lock").insert(place.namespace.clone());
+        cluster
+            .permitted
+            .lock()
+            .expect("nobody panics with the lock")
+            .insert(place.namespace.clone());
     }
     Ok(missing)
 }
 
-async fn reviewed(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> kube::Result<Vec<Missing>> {
+async fn reviewed(
+    cluster: &Cluster,
+    place: &ClusterPlace,
+    is_apply: bool,
+) -> kube::Result<Vec<Missing>> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(cluster.client.clone());
     let wanted = RIGHTS.iter().filter(|rights| place.own_namespace || !rights.own_namespace);
     let each = wanted.flat_map(|rights| rights.verbs.iter().map(move |verb| (rights, *verb)));
     let asked = each.map(async |(rights, verb)| {
         cluster.throttle.pass(is_apply).await;
-        let review = reviews.create(&PostParams::default(), &review(rights, verb, &place.namespace)).await?;
+        let review =
+            reviews.create(&PostParams::default(), &review(rights, verb, &place.namespace)).await?;
         let status = review.status.unwrap_or_default();
-        let kind = if rights.subresource.is_empty() { String::new() } else { format!("/{}", rights.subresource) };
-        let group = if rights.group.is_empty() { String::new() } else { format!(".{}", rights.group) };
+        let kind = if rights.subresource.is_empty() {
+            String::new()
+        } else {
+            format!("/{}", rights.subresource)
+        };
+        let group =
+            if rights.group.is_empty() { String::new() } else { format!(".{}", rights.group) };
         Ok((!status.allowed).then(|| Missing {
             verb,
             resource: format!("{}{group}{kind}", rights.resource),
@@ -143,7 +191,8 @@ async fn reviewed(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> ku
 fn review(rights: &Rights, verb: &str, namespace: &str) -> SelfSubjectAccessReview {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     // A namespace is made everywhere; everything else is in one.
-    let (namespace, name) = if rights.own_namespace { (None, text(namespace)) } else { (text(namespace), None) };
+    let (namespace, name) =
+        if rights.own_namespace { (None, text(namespace)) } else { (text(namespace), None) };
     let attributes = ResourceAttributes {
         group: text(rights.group),
         resource: text(rights.resource),
@@ -153,15 +202,23 @@ fn review(rights: &Rights, verb: &str, namespace: &str) -> SelfSubjectAccessRevi
         name,
         ..ResourceAttributes::default()
     };
-    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..SelfSubjectAccessReviewSpec::default() };
+    let spec = SelfSubjectAccessReviewSpec {
+        resource_attributes: Some(attributes),
+        ..SelfSubjectAccessReviewSpec::default()
+    };
     SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() }
 }
 
-/// Refuses a job whose account lacks a right, before anything is made for it. Asked once for each namespace of a connection.
+/// Refuses a job whose account lacks a right, before anything is made for it. Asked once for each
+/// namespace of a connection.
 ///
 /// # Errors
 /// What is missing, and the remedy, for people.
-pub(super) async fn check(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> Result<(), String> {
+pub(super) async fn check(
+    cluster: &Cluster,
+    place: &ClusterPlace,
+    is_apply: bool,
+) -> Result<(), String> {
     if cluster.permitted.lock().expect("nobody panics with the lock").contains(&place.namespace) {
         return Ok(());
     }
@@ -170,7 +227,11 @@ pub(super) async fn check(cluster: &Cluster, place: &ClusterPlace, is_apply: boo
             Ok(missing) => missing,
             // Its requests will say what is wrong.
             Err(why) => {
-                tracing::debug!(why, namespace = place.namespace, "the cluster does not say what is permitted");
+                tracing::debug!(
+                    why,
+                    namespace = place.namespace,
+                    "the cluster does not say what is permitted"
+                );
                 return Ok(());
             }
         };
@@ -214,12 +275,17 @@ mod tests {
         let mut published = Flat::new();
         for range in yaml::documents(text) {
             let document = yaml::parse(&text[range]).unwrap().unwrap();
-            let Some(YamlNode { kind: NodeKind::List(rules), .. }) = field(&document, "rules") else { panic!("a role without rules") };
+            let Some(YamlNode { kind: NodeKind::List(rules), .. }) = field(&document, "rules")
+            else {
+                panic!("a role without rules")
+            };
             for rule in rules {
                 for group in texts(field(rule, "apiGroups").unwrap()) {
                     for resource in texts(field(rule, "resources").unwrap()) {
                         let verbs = texts(field(rule, "verbs").unwrap());
-                        published.extend(verbs.into_iter().map(|verb| (group.clone(), resource.clone(), verb)));
+                        published.extend(
+                            verbs.into_iter().map(|verb| (group.clone(), resource.clone(), verb)),
+                        );
                     }
                 }
             }
@@ -228,7 +294,12 @@ mod tests {
         for rights in RIGHTS {
             let slash = if rights.subresource.is_empty() { "" } else { "/" };
             let resource = format!("{}{slash}{}", rights.resource, rights.subresource);
-            needed.extend(rights.verbs.iter().map(|verb| (rights.group.to_owned(), resource.clone(), (*verb).to_owned())));
+            needed.extend(
+                rights
+                    .verbs
+                    .iter()
+                    .map(|verb| (rights.group.to_owned(), resource.clone(), (*verb).to_owned())),
+            );
         }
         assert_eq!(published, needed);
     }

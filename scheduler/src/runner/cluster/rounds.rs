@@ -1,5 +1,5 @@
-//! A job on a cluster that is followed: rounds of a look at what is there, what that says, and a wait for what happens next. Called by
-//! the job's task.
+//! A job on a cluster that is followed: rounds of a look at what is there, what that says, and a
+//! wait for what happens next. Called by the job's task.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -11,7 +11,9 @@ use tokio::time::Instant;
 use super::blockers::StartBlocker;
 use super::course::Course;
 use super::faults::WatchRefusal;
-use super::follow::{BEHIND_WITHIN, HEARD_OUT_FOR, JobFollower, LISTEN_EVERY, UNSEEN_WITHIN, about};
+use super::follow::{
+    BEHIND_WITHIN, HEARD_OUT_FOR, JobFollower, LISTEN_EVERY, UNSEEN_WITHIN, about,
+};
 use super::lost_watch::LostWatch;
 use super::over::{lost, never_learned, taken_unseen};
 use super::sight::{Sight, SightOutcome, look, taken};
@@ -23,8 +25,8 @@ use crate::runner::job_tasks::sleep_until;
 /// How often somebody is asked why nothing goes on.
 const ASK_WHY_EVERY: Duration = Duration::from_secs(15);
 
-/// How often the log of a job is listened to where a wrapper is at most in the image: most images have none, and their jobs are never
-/// heard of.
+/// How often the log of a job is listened to where a wrapper is at most in the image: most images
+/// have none, and their jobs are never heard of.
 const LISTEN_TO_IMAGES_EVERY: Duration = Duration::from_secs(60);
 
 /// How often it is tried to find out whether a Job was let go.
@@ -81,9 +83,14 @@ impl JobFollower {
     /// What an earlier life of the daemon left to be done is done.
     async fn begin_course(&self) -> Course {
         let now = self.inner.clock.now();
-        let at = |by: Timestamp| Instant::now() + Duration::from_millis(by.since_ms(now).max(0).unsigned_abs());
+        let at = |by: Timestamp| {
+            Instant::now() + Duration::from_millis(by.since_ms(now).max(0).unsigned_abs())
+        };
         let started = self.record.started || self.inner.delivery.was_heard(self.job);
-        let times_out_at = self.record.end_by.map(|by| self.hears_out_until.map_or_else(|| at(by), |until| at(by).max(until)));
+        let times_out_at = self
+            .record
+            .end_by
+            .map(|by| self.hears_out_until.map_or_else(|| at(by), |until| at(by).max(until)));
         let mut course = Course::new(at(self.record.start_by), times_out_at, started);
         if let Some(line) = self.record.line.clone() {
             // Whether that was done an earlier life of the daemon did not note.
@@ -101,7 +108,11 @@ impl JobFollower {
         course
     }
 
-    async fn round(&mut self, course: &mut Course, stops: &mut mpsc::Receiver<()>) -> ControlFlow<Over> {
+    async fn round(
+        &mut self,
+        course: &mut Course,
+        stops: &mut mpsc::Receiver<()>,
+    ) -> ControlFlow<Over> {
         let mut sight = self.view.sight.borrow_and_update().clone();
         sight.job_gone |= self.is_orphaned;
         sight.job = sight.job.or_else(|| self.paused.clone());
@@ -118,7 +129,8 @@ impl JobFollower {
             self.try_ran(course, &sight).await;
             self.tell_unseen(course, &sight);
         }
-        // Before everything was listed nobody knows what is there, nor what ran before a Pod that was counted is seen.
+        // Before everything was listed nobody knows what is there, nor what ran before a Pod that
+        // was counted is seen.
         let is_seen = is_listed && (course.started || course.counted_at.is_none());
         let round = Round { sight, is_listed, is_seen, finds_out };
         self.take_in(course, &round).await?;
@@ -129,7 +141,11 @@ impl JobFollower {
         self.act(course, &round, happened).await
     }
 
-    async fn find_out(&mut self, course: &mut Course, stops: &mut mpsc::Receiver<()>) -> ControlFlow<Over> {
+    async fn find_out(
+        &mut self,
+        course: &mut Course,
+        stops: &mut mpsc::Receiver<()>,
+    ) -> ControlFlow<Over> {
         self.resume_at = Instant::now() + RESUME_EVERY;
         tokio::select! {
             () = self.resume() => {}
@@ -141,7 +157,8 @@ impl JobFollower {
         self.known.take().map_or(ControlFlow::Continue(()), ControlFlow::Break)
     }
 
-    /// Tells of one that runs that its cluster does not let it be seen or stopped, or that it does again.
+    /// Tells of one that runs that its cluster does not let it be seen or stopped, or that it does
+    /// again.
     fn tell_unseen(&mut self, course: &mut Course, sight: &Sight) {
         let lost = self.unwatched(sight).filter(|lost| Instant::now() >= lost.told_at());
         course.unwatched = lost.map(|lost| StartBlocker::unwatched(lost, &self.record.place));
@@ -158,12 +175,21 @@ impl JobFollower {
 
     /// After an outage an API server forbids what it will permit once it has read its roles.
     fn is_passing(&self, lost: &LostWatch) -> bool {
-        matches!(lost.refusal, Some(WatchRefusal::Forbidden { .. })) && self.cluster.was_away_lately()
+        matches!(lost.refusal, Some(WatchRefusal::Forbidden { .. }))
+            && self.cluster.was_away_lately()
     }
 
     /// What is there says that it is over, runs, or waits.
-    async fn take_in(&mut self, course: &mut Course, Round { sight, is_listed, is_seen, .. }: &Round) -> ControlFlow<Over> {
-        let seen = if *is_seen { look(sight, self.subject(course, sight)) } else { SightOutcome::Waiting(None) };
+    async fn take_in(
+        &mut self,
+        course: &mut Course,
+        Round { sight, is_listed, is_seen, .. }: &Round,
+    ) -> ControlFlow<Over> {
+        let seen = if *is_seen {
+            look(sight, self.subject(course, sight))
+        } else {
+            SightOutcome::Waiting(None)
+        };
         let lost_at = course.lost_at.take();
         if *is_listed {
             self.hold(course, sight);
@@ -194,21 +220,32 @@ impl JobFollower {
     }
 
     /// Waits for a change, a stop, or the first time that is due.
-    async fn next(&mut self, course: &Course, round: &Round, stops: &mut mpsc::Receiver<()>) -> Happened {
+    async fn next(
+        &mut self,
+        course: &Course,
+        round: &Round,
+        stops: &mut mpsc::Receiver<()>,
+    ) -> Happened {
         let Round { sight, is_listed, is_seen, finds_out } = round;
         let (is_listed, is_seen) = (*is_listed, *is_seen);
         let is_ending = course.over_time.is_some() || course.line.is_some();
         let listens = course.started && !is_ending && !self.record.tries_again;
         // One that is heard of may fall silent without anything that the cluster would show.
-        let listen_at = course.listen_at.max(Instant::now() + self.inner.delivery.silent_in(self.job));
+        let listen_at =
+            course.listen_at.max(Instant::now() + self.inner.delivery.silent_in(self.job));
         let is_overdue = is_seen && (!course.started || course.deleted) && !sight.lacks_its_pod();
         let asks_why = is_seen && course.is_silent && !course.started && !course.deleted;
-        let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
+        let times_out_at =
+            course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
         let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
         let counted_at = course.counted_at.filter(|_| is_listed && !is_seen);
-        let unwatched_at = self.unwatched(sight).map(LostWatch::told_at).filter(|at| is_listed && Instant::now() < *at);
+        let unwatched_at = self
+            .unwatched(sight)
+            .map(LostWatch::told_at)
+            .filter(|at| is_listed && Instant::now() < *at);
         let resume_at = finds_out.then_some(self.resume_at);
-        let due_at = [counted_at, resume_at, unwatched_at, self.teller.due()].into_iter().flatten().min();
+        let due_at =
+            [counted_at, resume_at, unwatched_at, self.teller.due()].into_iter().flatten().min();
         tokio::select! {
             changed = self.view.sight.changed() => if changed.is_err() { Happened::Unwatched } else { Happened::Changed },
             Some(()) = stops.recv() => Happened::Asked,
@@ -224,10 +261,17 @@ impl JobFollower {
         }
     }
 
-    async fn act(&mut self, course: &mut Course, Round { sight, is_listed, .. }: &Round, happened: Happened) -> ControlFlow<Over> {
+    async fn act(
+        &mut self,
+        course: &mut Course,
+        Round { sight, is_listed, .. }: &Round,
+        happened: Happened,
+    ) -> ControlFlow<Over> {
         match happened {
             Happened::Changed | Happened::Due => {}
-            Happened::Unwatched => return ControlFlow::Break((lost("its cluster is not watched any more"), false)),
+            Happened::Unwatched => {
+                return ControlFlow::Break((lost("its cluster is not watched any more"), false));
+            }
             Happened::Asked => {
                 if !course.is_spared() {
                     self.stop(course, *is_listed).await;
@@ -247,14 +291,20 @@ impl JobFollower {
             }
             Happened::TimeOver => {
                 self.time_is_over(course);
-                course.spares_until =
-                    self.hears_out_until.filter(|until| course.times_out_at == Some(*until)).map(|until| until + HEARD_OUT_FOR);
+                course.spares_until = self
+                    .hears_out_until
+                    .filter(|until| course.times_out_at == Some(*until))
+                    .map(|until| until + HEARD_OUT_FOR);
                 self.stop(course, true).await;
             }
             Happened::StopIsDue => self.make_stop(course, *is_listed).await,
             Happened::NodeIsLost => {
-                let why = "its Pod was to end and did not: its node does not answer, and the command may still run there";
-                let taken = sight.pod.as_ref().and_then(|pod| taken(pod, sight, self.subject(course, sight)));
+                let why = "its Pod was to end and did not: its node does not answer, and the \
+                           command may still run there";
+                let taken = sight
+                    .pod
+                    .as_ref()
+                    .and_then(|pod| taken(pod, sight, self.subject(course, sight)));
                 let taken = taken.map(|taken| Taken { why: why.to_owned(), ..taken });
                 let learned = course.with_what_is_known(OutcomeEvidence { taken, ..lost(why) });
                 return ControlFlow::Break(self.over(learned, false, course, sight).await);
@@ -263,8 +313,12 @@ impl JobFollower {
                 (course.absent_at, course.stray) = (None, None);
                 match self.left().await {
                     RemainingPods::Nothing => course.is_absent = true,
-                    RemainingPods::Stray(pod) => (course.is_absent, course.stray) = (true, Some(pod)),
-                    RemainingPods::Own | RemainingPods::Unanswered => course.absent_at = Some(Instant::now() + BEHIND_WITHIN),
+                    RemainingPods::Stray(pod) => {
+                        (course.is_absent, course.stray) = (true, Some(pod))
+                    }
+                    RemainingPods::Own | RemainingPods::Unanswered => {
+                        course.absent_at = Some(Instant::now() + BEHIND_WITHIN)
+                    }
                 }
             }
             // It may have been heard of meanwhile.
@@ -278,19 +332,24 @@ impl JobFollower {
                 course.unseen_at += UNSEEN_WITHIN;
                 let lost = sight.unlisted().filter(|lost| !self.is_passing(lost));
                 let wait = lost.map(|lost| StartBlocker::unlisted(lost, &self.record.place));
-                self.teller.tell(Some(&wait.unwrap_or_else(|| StartBlocker::unseen("its cluster does not answer"))));
+                self.teller.tell(Some(
+                    &wait.unwrap_or_else(|| StartBlocker::unseen("its cluster does not answer")),
+                ));
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Looks whether its wrapper left its report in the log, because it reaches nobody, and ends its Pod then.
+    /// Looks whether its wrapper left its report in the log, because it reaches nobody, and ends
+    /// its Pod then.
     async fn listen(&mut self, course: &mut Course, sight: &Sight) {
         // What its image brings may run more after a wrapper that is not all of the container.
         let is_ours = self.record.place.wrapper_image.is_some();
-        course.listen_at = Instant::now() + if is_ours { LISTEN_EVERY } else { LISTEN_TO_IMAGES_EVERY };
+        course.listen_at =
+            Instant::now() + if is_ours { LISTEN_EVERY } else { LISTEN_TO_IMAGES_EVERY };
         if let Some(pod) = &sight.pod
-            && let Some(report) = self.marked_line(pod).await.filter(|report| is_ours || report.first_process)
+            && let Some(report) =
+                self.marked_line(pod).await.filter(|report| is_ours || report.first_process)
         {
             // Its command has ended; what is left is a wrapper that goes on trying.
             self.keep_log_early(pod, &report).await;

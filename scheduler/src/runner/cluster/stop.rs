@@ -1,4 +1,5 @@
-//! How a job on a cluster is ended, and what is looked at to know that nothing of it is left. Called by the job's task.
+//! How a job on a cluster is ended, and what is looked at to know that nothing of it is left.
+//! Called by the job's task.
 
 use std::time::Duration;
 
@@ -19,11 +20,12 @@ use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
 use crate::runner::evidence::{OutcomeEvidence, Taken};
 
-/// Least seconds that a Pod has to end, as after the second stop. Not 0: then it would be gone from the books before it is gone from its
-/// node, and nobody could tell that its command has ended.
+/// Least seconds that a Pod has to end, as after the second stop. Not 0: then it would be gone from
+/// the books before it is gone from its node, and nobody could tell that its command has ended.
 pub(super) const LEAST_GRACE_S: u32 = 1;
 
-/// How often a stop is made again that the cluster did not take. Its words are in [`StartBlocker::unstopped`].
+/// How often a stop is made again that the cluster did not take. Its words are in
+/// [`StartBlocker::unstopped`].
 pub(super) const STOP_AGAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// What a Job is given for its `activeDeadlineSeconds` that is to end now.
@@ -33,7 +35,8 @@ pub(super) const END_NOW_S: u32 = 1;
 pub(super) struct There {
     /// Its own.
     pub(super) own: Vec<Pod>,
-    /// Name of one that runs, or will, and of which nothing says whose it is: its own without owner, or a copy.
+    /// Name of one that runs, or will, and of which nothing says whose it is: its own without
+    /// owner, or a copy.
     stray: Option<String>,
 }
 
@@ -59,19 +62,26 @@ impl There {
 
 /// What is known of a job of which such a Pod is left: not that it never started.
 pub(super) fn with_stray(learned: OutcomeEvidence, pod: &str) -> OutcomeEvidence {
-    let with = |why: String| format!("{why}; the Pod {pod} has its label and no owner and runs: it may be its own; look before you retry");
+    let with = |why: String| {
+        format!(
+            "{why}; the Pod {pod} has its label and no owner and runs: it may be its own; look \
+             before you retry"
+        )
+    };
     let lost = learned.never.map(|never| never.why).or(learned.lost).map(with);
     let taken = learned.taken.map(|taken| Taken { why: with(taken.why), ..taken });
     OutcomeEvidence { never: None, lost, taken, ..learned }
 }
 
 impl JobFollower {
-    /// The first time the Pod gets TERM, and KILL after its grace; the second time at once. A Job that has not started is deleted,
-    /// when that is known.
+    /// The first time the Pod gets TERM, and KILL after its grace; the second time at once. A Job
+    /// that has not started is deleted, when that is known.
     pub(super) async fn stop(&self, course: &mut Course, is_listed: bool) {
         course.asked += 1;
         // Whoever asks, and however it answers: it was ended after its time.
-        if course.over_time.is_none() && self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by) {
+        if course.over_time.is_none()
+            && self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by)
+        {
             self.time_is_over(course);
         }
         self.make_stop(course, is_listed).await;
@@ -80,7 +90,8 @@ impl JobFollower {
         }
     }
 
-    /// Makes the last stop, for the first time or again, and sees to it that it is made again when the cluster does not take it.
+    /// Makes the last stop, for the first time or again, and sees to it that it is made again when
+    /// the cluster does not take it.
     pub(super) async fn make_stop(&self, course: &mut Course, is_listed: bool) {
         course.stop_at = None;
         if is_listed && !course.started {
@@ -89,7 +100,9 @@ impl JobFollower {
         let mut stop = std::pin::pin!(async {
             match course.asked {
                 0 | 1 => self.try_to_end_pods().await,
-                _ => self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await,
+                _ => {
+                    self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await
+                }
             }
         });
         let done = tokio::select! {
@@ -109,25 +122,35 @@ impl JobFollower {
         for pod in self.its_pods().await? {
             // By its name, with the right that is needed anyway.
             let params = self.of_its_label().fields(&format!("metadata.name={}", pod.name_any()));
-            let killed = self.ask(AWAY_WITHIN, "deleting its Pods", || pods.delete_collection(delete, &params)).await;
+            let killed = self
+                .ask(AWAY_WITHIN, "deleting its Pods", || pods.delete_collection(delete, &params))
+                .await;
             done = done.and(killed.map(drop));
         }
         done
     }
 
-    /// Has the Job end its Pods, with their grace, and make no others, whatever its own file says; it stays for people to look at.
-    /// Where the Job is gone its Pods may run on without it: they are deleted.
+    /// Has the Job end its Pods, with their grace, and make no others, whatever its own file says;
+    /// it stays for people to look at. Where the Job is gone its Pods may run on without it:
+    /// they are deleted.
     pub(super) async fn end_pods(&self) {
         self.note_refusal(self.try_to_end_pods().await);
     }
 
     async fn try_to_end_pods(&self) -> Result<(), RequestRefusal> {
         let jobs = self.jobs();
-        let patch = Patch::Merge(json!({"metadata": {"uid": self.record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let ended = self.ask(AWAY_WITHIN, "stopping its Job", || jobs.patch(&self.record.name, &params, &patch)).await;
+        let patch = Patch::Merge(
+            json!({"metadata": {"uid": self.record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}),
+        );
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let ended = self
+            .ask(AWAY_WITHIN, "stopping its Job", || jobs.patch(&self.record.name, &params, &patch))
+            .await;
         match ended {
-            Err(RequestRefusal::NotFound(_)) => self.delete_its_pods(&DeleteParams::default()).await,
+            Err(RequestRefusal::NotFound(_)) => {
+                self.delete_its_pods(&DeleteParams::default()).await
+            }
             ended => ended.map(drop),
         }
     }
@@ -138,13 +161,18 @@ impl JobFollower {
         }
     }
 
-    /// Deletes the Job, and with it everything that it owns, or owned. Returns whether it is not there any more.
+    /// Deletes the Job, and with it everything that it owns, or owned. Returns whether it is not
+    /// there any more.
     pub(super) async fn delete(&self) -> bool {
         let jobs = self.jobs();
         // Not another one that has its name by now.
         let uid = self.own.uid().map(str::to_owned);
-        let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version: None });
-        match self.ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params)).await {
+        let params =
+            DeleteParams::background().preconditions(Preconditions { uid, resource_version: None });
+        match self
+            .ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params))
+            .await
+        {
             // Of a Job that was never made nothing can be left.
             Err(RequestRefusal::NotFound(_)) if self.own.uid().is_some() => {
                 self.note_refusal(self.delete_its_pods(&DeleteParams::default()).await);
@@ -170,8 +198,12 @@ impl JobFollower {
     pub(super) async fn pods_there(&self) -> Result<There, RequestRefusal> {
         let (pods, params) = (self.pods(), self.of_its_label());
         let found = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await?;
-        let (own, others): (Vec<Pod>, Vec<Pod>) = found.items.into_iter().partition(|pod| self.own.has_pod(pod));
-        let stray = others.iter().find(|pod| is_of_nobody(pod) && !is_pod_over(pod)).map(ResourceExt::name_any);
+        let (own, others): (Vec<Pod>, Vec<Pod>) =
+            found.items.into_iter().partition(|pod| self.own.has_pod(pod));
+        let stray = others
+            .iter()
+            .find(|pod| is_of_nobody(pod) && !is_pod_over(pod))
+            .map(ResourceExt::name_any);
         Ok(There { own, stray })
     }
 
@@ -180,27 +212,32 @@ impl JobFollower {
         self.pods_there().await.map_or(RemainingPods::Unanswered, |there| there.left())
     }
 
-    /// Whether it is known that none of its Pods runs or will, and that the last of them is as it was seen.
+    /// Whether it is known that none of its Pods runs or will, and that the last of them is as it
+    /// was seen.
     pub(super) async fn pods_are_over(&self, seen: &Sight) -> bool {
         let Ok(There { own: found, .. }) = self.pods_there().await else { return false };
         let made_at = |pod: &Pod| pod.creation_timestamp().map(|at| at.0);
         let last = found.iter().max_by_key(|pod| made_at(pod));
         let version = |pod: &Pod| (pod.uid(), pod.resource_version());
         let is_last_seen = last.is_none_or(|last| {
-            let is_older = |pod: &Pod| seen.pod_gone && pod.uid() != last.uid() && made_at(pod) >= made_at(last);
+            let is_older = |pod: &Pod| {
+                seen.pod_gone && pod.uid() != last.uid() && made_at(pod) >= made_at(last)
+            };
             seen.pod.as_ref().is_some_and(|pod| version(pod) == version(last) || is_older(pod))
         });
         is_last_seen && found.iter().all(is_pod_over)
     }
 
-    /// Nothing runs the command again once its end is told. A Job that was suspended while it ran, or scaled to nothing, lost its Pod,
-    /// and whoever resumed it would run it a second time, unseen: it is deleted. One that lost its Pod otherwise, or was given more tries,
+    /// Nothing runs the command again once its end is told. A Job that was suspended while it ran,
+    /// or scaled to nothing, lost its Pod, and whoever resumed it would run it a second time,
+    /// unseen: it is deleted. One that lost its Pod otherwise, or was given more tries,
     /// is ended.
     pub(super) async fn end_other_tries(&self, sight: &Sight) {
         let was_taken = |pod: &Pod| sight.pod_gone || pod.metadata.deletion_timestamp.is_some();
         let runs_more = |job: &Job| changed::runs_more(job, self.record.tries_again).is_some();
         let is_changed = |job: &Job| is_suspended_again(job, sight.pod.as_ref()) || runs_more(job);
-        if !sight.pod.as_ref().is_some_and(was_taken) && !sight.job.as_ref().is_some_and(is_changed) {
+        if !sight.pod.as_ref().is_some_and(was_taken) && !sight.job.as_ref().is_some_and(is_changed)
+        {
             return;
         }
         let jobs = self.jobs();
@@ -223,7 +260,9 @@ impl JobFollower {
         let name = &self.record.place.namespace;
         match namespaces.get_opt(name).await {
             Ok(None) => format!("{why}, with its namespace `{name}`"),
-            Ok(Some(namespace)) if namespace.metadata.deletion_timestamp.is_some() => format!("{why}, with its namespace `{name}`"),
+            Ok(Some(namespace)) if namespace.metadata.deletion_timestamp.is_some() => {
+                format!("{why}, with its namespace `{name}`")
+            }
             _ => why,
         }
     }

@@ -1,6 +1,7 @@
-//! Jobs that run on a cluster and that the database does not know: somebody put an older copy of it in place, or it is a restored
-//! one. They are left alone, and no apply is made beside one of the same instance, nor beside the Job of an earlier apply that is told
-//! as over and is not over in the cluster (promise P1). Called by the runner and by the beginning of a job.
+//! Jobs that run on a cluster and that the database does not know: somebody put an older copy of it
+//! in place, or it is a restored one. They are left alone, and no apply is made beside one of the
+//! same instance, nor beside the Job of an earlier apply that is told as over and is not over in
+//! the cluster (promise P1). Called by the runner and by the beginning of a job.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -27,10 +28,12 @@ use crate::runner::ClusterJob;
 use crate::runner::evidence::Never;
 
 /// What is said of one of which nothing is recorded here.
-const UNKNOWN: &str = "an apply of this instance runs already that nobody here follows (its end was told as unknown, the database does not \
-                       know it, or another scheduler runs it in the same namespace)";
+const UNKNOWN: &str = "an apply of this instance runs already that nobody here follows (its end \
+                       was told as unknown, the database does not know it, or another scheduler \
+                       runs it in the same namespace)";
 
-/// Time between two looks at the Job of an earlier apply. The Job controller needs about a second to see that its Pod has ended.
+/// Time between two looks at the Job of an earlier apply. The Job controller needs about a second
+/// to see that its Pod has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// What a Job of an instance is to an apply of it that is to be made.
@@ -99,31 +102,46 @@ impl ClusterInner {
     /// What a Job is to an apply that is to be made beside it.
     fn is_to(&self, found: &Job, own: JobId, tried_before: bool) -> Other {
         let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-        if is_suspended || sight::is_over(found) { Other::Nothing } else { self.is_by_label_to(found, own, tried_before) }
+        if is_suspended || sight::is_over(found) {
+            Other::Nothing
+        } else {
+            self.is_by_label_to(found, own, tried_before)
+        }
     }
 
     /// What a Pod is to it, whatever became of its Job: that may be deleted, and its Pod run on.
     fn is_pod_to(&self, found: &Pod, own: JobId, tried_before: bool) -> Other {
-        if is_pod_over(found) { Other::Nothing } else { self.is_by_label_to(found, own, tried_before) }
+        if is_pod_over(found) {
+            Other::Nothing
+        } else {
+            self.is_by_label_to(found, own, tried_before)
+        }
     }
 
     /// What runs is to it, by the job that its label names.
     fn is_by_label_to(&self, found: &impl ResourceExt, own: JobId, tried_before: bool) -> Other {
         match found.labels().get(JOB_LABEL).and_then(|id| id.parse::<JobId>().ok()) {
             Some(id) if id == own && tried_before => Other::Nothing,
-            Some(id) if id != own && self.records.has(id) && !self.strangers.has(id) => Other::Earlier,
+            Some(id) if id != own && self.records.has(id) && !self.strangers.has(id) => {
+                Other::Earlier
+            }
             _ => Other::Strange,
         }
     }
 }
 
 impl JobFollower {
-    /// Lets an apply be made only where no other one of its instance runs that the database does not know, and waits for what is left
-    /// of an earlier one.
+    /// Lets an apply be made only where no other one of its instance runs that the database does
+    /// not know, and waits for what is left of an earlier one.
     ///
     /// # Errors
     /// Which one runs; it is tried again.
-    pub(super) async fn is_alone(&self, wanted: &ClusterJob, tried_before: bool, deadline: Instant) -> Result<(), Never> {
+    pub(super) async fn is_alone(
+        &self,
+        wanted: &ClusterJob,
+        tried_before: bool,
+        deadline: Instant,
+    ) -> Result<(), Never> {
         loop {
             let there = self.applies_there(wanted, deadline).await?;
             let which = |other| {
@@ -137,8 +155,12 @@ impl JobFollower {
                 return Err(later(self.waited_for(UNKNOWN, other)));
             }
             let now = by_another_clock(self.inner.clock.now());
-            let Some(other) = which(Other::Earlier).find(|other| !there.has_ended(*other, now)) else { return Ok(()) };
-            let why = self.waited_for("an earlier apply of this instance is not over in the cluster", other);
+            let Some(other) = which(Other::Earlier).find(|other| !there.has_ended(*other, now))
+            else {
+                return Ok(());
+            };
+            let why = self
+                .waited_for("an earlier apply of this instance is not over in the cluster", other);
             if Instant::now() + LOOK_AGAIN >= deadline {
                 return Err(later(why));
             }
@@ -147,12 +169,24 @@ impl JobFollower {
         }
     }
 
-    /// The Jobs first: what one of them had made by then is among the Pods, also when it is gone since.
-    async fn applies_there(&self, wanted: &ClusterJob, deadline: Instant) -> Result<AppliesThere, Never> {
-        let (jobs, pods, params) = (self.jobs(), self.pods(), ListParams::default().labels(&job::applies_of(wanted)));
+    /// The Jobs first: what one of them had made by then is among the Pods, also when it is gone
+    /// since.
+    async fn applies_there(
+        &self,
+        wanted: &ClusterJob,
+        deadline: Instant,
+    ) -> Result<AppliesThere, Never> {
+        let (jobs, pods, params) =
+            (self.jobs(), self.pods(), ListParams::default().labels(&job::applies_of(wanted)));
         let what = "looking for other applies of its instance";
-        let jobs = self.ask_until(deadline, May::Always, what, || jobs.list(&params)).await.map_err(|(refused, _)| told(refused))?;
-        let pods = self.ask_until(deadline, May::Always, what, || pods.list(&params)).await.map_err(|(refused, _)| told(refused))?;
+        let jobs = self
+            .ask_until(deadline, May::Always, what, || jobs.list(&params))
+            .await
+            .map_err(|(refused, _)| told(refused))?;
+        let pods = self
+            .ask_until(deadline, May::Always, what, || pods.list(&params))
+            .await
+            .map_err(|(refused, _)| told(refused))?;
         Ok(AppliesThere { jobs: jobs.items, pods: pods.items })
     }
 
@@ -163,15 +197,17 @@ impl JobFollower {
             OtherApply::Job(job) => {
                 let name = job.name_any();
                 format!(
-                    "{what}: the Job {name} in the namespace {namespace}. It is waited for; who does not want that deletes it and what \
-                     runs of it with `kubectl delete job {name} -n {namespace} --cascade=foreground`"
+                    "{what}: the Job {name} in the namespace {namespace}. It is waited for; who \
+                     does not want that deletes it and what runs of it with `kubectl delete job \
+                     {name} -n {namespace} --cascade=foreground`"
                 )
             }
             OtherApply::Pod(pod) => {
                 let name = pod.name_any();
                 format!(
-                    "{what}: the Pod {name} in the namespace {namespace}, which no Job that runs has. It is waited for; who does not want \
-                     that ends it with `kubectl delete pod {name} -n {namespace}`"
+                    "{what}: the Pod {name} in the namespace {namespace}, which no Job that runs \
+                     has. It is waited for; who does not want that ends it with `kubectl delete \
+                     pod {name} -n {namespace}`"
                 )
             }
         }
@@ -193,12 +229,18 @@ enum OtherApply<'a> {
 
 impl AppliesThere {
     /// Those that are this to the apply that is to be made, Jobs first.
-    fn which(&self, wanted: Other, job: impl Fn(&Job) -> Other, pod: impl Fn(&Pod) -> Other) -> impl Iterator<Item = OtherApply<'_>> {
+    fn which(
+        &self,
+        wanted: Other,
+        job: impl Fn(&Job) -> Other,
+        pod: impl Fn(&Pod) -> Other,
+    ) -> impl Iterator<Item = OtherApply<'_>> {
         let jobs = self.jobs.iter().filter(move |found| job(found) == wanted).map(OtherApply::Job);
         jobs.chain(self.pods.iter().filter(move |found| pod(found) == wanted).map(OtherApply::Pod))
     }
 
-    /// Whether nothing runs of an earlier one: a Job that its controller has not called over makes no other Pod, and none of its Pods runs.
+    /// Whether nothing runs of an earlier one: a Job that its controller has not called over makes
+    /// no other Pod, and none of its Pods runs.
     fn has_ended(&self, other: OtherApply<'_>, now: Timestamp) -> bool {
         let OtherApply::Job(job) = other else { return false };
         let is_its = |pod: &&Pod| pod.labels().get(JOB_LABEL) == job.labels().get(JOB_LABEL);

@@ -1,10 +1,11 @@
-//! Watches the Jobs and Pods of ours in one namespace of one cluster, and shows each job's task what concerns it: list, then watch,
-//! list again when the watch is lost or too old (410), and now and then anyway. Started by the first job there, ended after the
-//! last one.
+//! Watches the Jobs and Pods of ours in one namespace of one cluster, and shows each job's task
+//! what concerns it: list, then watch, list again when the watch is lost or too old (410), and now
+//! and then anyway. Started by the first job there, ended after the last one.
 //!
-//! What always holds: what is shown is what the cluster said last; that something is gone is shown only after it was seen, so
-//! that a list that is older than a new Job does not take it for deleted; of a job of an earlier life of the daemon everything is
-//! listed once more, and its view says whether that was done.
+//! What always holds: what is shown is what the cluster said last; that something is gone is shown
+//! only after it was seen, so that a list that is older than a new Job does not take it for
+//! deleted; of a job of an earlier life of the daemon everything is listed once more, and its view
+//! says whether that was done.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -34,17 +35,20 @@ use super::own::OwnObjects;
 use super::sight::Sight;
 use crate::runner::job_tasks::sleep_until;
 
-/// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
+/// How often everything is listed anew although nothing seems wrong: an event that got lost costs
+/// no more than this.
 const LIST_EVERY: Duration = Duration::from_secs(300);
 
 /// The same while nothing comes by the watch, which the cluster may refuse although it lists.
 const LIST_UNWATCHED_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a list that somebody asked for waits for others who ask: after a restart all of them do at once.
+/// How long a list that somebody asked for waits for others who ask: after a restart all of them do
+/// at once.
 const LIST_TOGETHER: Duration = Duration::from_millis(100);
 
-/// Time between two tries to watch again: those of client-go, but never longer than between other requests. Theirs grow to a
-/// minute, and after an outage of half a minute nobody would see for another one that the cluster is back.
+/// Time between two tries to watch again: those of client-go, but never longer than between other
+/// requests. Theirs grow to a minute, and after an outage of half a minute nobody would see for
+/// another one that the cluster is back.
 #[derive(Default)]
 struct Pauses(DefaultBackoff);
 
@@ -105,14 +109,30 @@ impl Watches {
         Self { open: Arc::default(), tasks }
     }
 
-    /// Shows what becomes of a job from now on, by what is its `own`. `is_new`: there is nothing of it in the cluster yet; otherwise everything is
-    /// listed once more, so that what is there already is seen.
-    pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId, own: OwnObjects, is_new: bool) -> JobView {
+    /// Shows what becomes of a job from now on, by what is its `own`. `is_new`: there is nothing of
+    /// it in the cluster yet; otherwise everything is listed once more, so that what is there
+    /// already is seen.
+    pub(super) fn view(
+        &self,
+        cluster: &Cluster,
+        key: Key,
+        namespace: &str,
+        job: JobId,
+        own: OwnObjects,
+        is_new: bool,
+    ) -> JobView {
         let run = |watched: Arc<Namespace>| watched.run(cluster.clone(), namespace.to_owned());
         self.show((key, namespace.to_owned()), job, own, is_new, run)
     }
 
-    fn show<F>(&self, key: (Key, String), job: JobId, own: OwnObjects, is_new: bool, run: impl FnOnce(Arc<Namespace>) -> F) -> JobView
+    fn show<F>(
+        &self,
+        key: (Key, String),
+        job: JobId,
+        own: OwnObjects,
+        is_new: bool,
+        run: impl FnOnce(Arc<Namespace>) -> F,
+    ) -> JobView
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -127,7 +147,10 @@ impl Watches {
             }
         } else {
             // Watched first: no list is older than the view.
-            let watched = Arc::new(Namespace { jobs: Mutex::new(HashMap::from([(job, watcher)])), ..Namespace::default() });
+            let watched = Arc::new(Namespace {
+                jobs: Mutex::new(HashMap::from([(job, watcher)])),
+                ..Namespace::default()
+            });
             open.insert(key.clone(), watched.clone());
             let run = run(watched.clone());
             self.keep(key.clone(), watched, run);
@@ -135,9 +158,15 @@ impl Watches {
         JobView { sight, job, key, watches: self.clone() }
     }
 
-    /// Runs the watch of a namespace. When it panics its jobs lose their views, so that none waits for ever for news that nobody
-    /// brings, and the next view of the namespace begins another one.
-    fn keep(&self, key: (Key, String), watched: Arc<Namespace>, run: impl Future<Output = ()> + Send + 'static) {
+    /// Runs the watch of a namespace. When it panics its jobs lose their views, so that none waits
+    /// for ever for news that nobody brings, and the next view of the namespace begins another
+    /// one.
+    fn keep(
+        &self,
+        key: (Key, String),
+        watched: Arc<Namespace>,
+        run: impl Future<Output = ()> + Send + 'static,
+    ) {
         let open = self.open.clone();
         self.tasks.spawn(async move {
             if AssertUnwindSafe(run).catch_unwind().await.is_ok() {
@@ -168,7 +197,8 @@ impl Drop for JobView {
     }
 }
 
-/// What the two watches have in common: which objects are there, and what a job's sight makes of one.
+/// What the two watches have in common: which objects are there, and what a job's sight makes of
+/// one.
 trait Watched: kube::Resource<DynamicType = ()> + Clone + Send + 'static {
     fn is_of(&self, own: &OwnObjects) -> bool;
     fn seen(sight: &mut Sight, object: &Self);
@@ -242,12 +272,15 @@ impl Watched for Pod {
 
 impl Namespace {
     async fn run(self: Arc<Self>, cluster: Cluster, namespace: String) {
-        // What was permitted is asked again before the next job, so that it is told before anything is made.
+        // What was permitted is asked again before the next job, so that it is told before anything
+        // is made.
         let forbidden = || {
             cluster.permitted.lock().expect("nobody panics with the lock").remove(&namespace);
         };
-        let jobs = self.follow(Api::<Job>::namespaced(cluster.patient.clone(), &namespace), &forbidden);
-        let pods = self.follow(Api::<Pod>::namespaced(cluster.patient.clone(), &namespace), &forbidden);
+        let jobs =
+            self.follow(Api::<Job>::namespaced(cluster.patient.clone(), &namespace), &forbidden);
+        let pods =
+            self.follow(Api::<Pod>::namespaced(cluster.patient.clone(), &namespace), &forbidden);
         tokio::select! {
             () = self.stop.cancelled() => {}
             _ = futures::future::join(jobs, pods) => {}
@@ -269,7 +302,8 @@ impl Namespace {
             let config = watcher::Config::default().labels(JOB_LABEL);
             let events = watcher::watcher(api.clone(), config).backoff(Pauses::default());
             // Its end ends it, and the next round lists.
-            self.take_in(std::pin::pin!(events), &mut known, &mut asked, &mut is_told, forbidden).await;
+            self.take_in(std::pin::pin!(events), &mut known, &mut asked, &mut is_told, forbidden)
+                .await;
         }
     }
 
@@ -324,7 +358,8 @@ impl Namespace {
                 Some(Ok(Event::InitDone)) => {
                     slow_at = None;
                     *is_told = false;
-                    let gone: Vec<String> = known.keys().filter(|name| !listed.contains_key(*name)).cloned().collect();
+                    let gone: Vec<String> =
+                        known.keys().filter(|name| !listed.contains_key(*name)).cloned().collect();
                     for name in gone {
                         self.show_gone::<K>(&name, known, true);
                     }
@@ -343,12 +378,21 @@ impl Namespace {
     }
 
     /// Whoever watches learns that nothing is seen, and the log once.
-    fn broken<K: Watched>(&self, error: &watcher::Error, is_told: &mut bool, forbidden: &impl Fn()) {
+    fn broken<K: Watched>(
+        &self,
+        error: &watcher::Error,
+        is_told: &mut bool,
+        forbidden: &impl Fn(),
+    ) {
         let why = faults::of_watch(error);
         if std::mem::replace(is_told, true) {
             tracing::debug!(why, "a watch is still broken");
         } else {
-            tracing::warn!(why, resource = K::RESOURCE, "a watch is broken; the cluster is asked again until it lists");
+            tracing::warn!(
+                why,
+                resource = K::RESOURCE,
+                "a watch is broken; the cluster is asked again until it lists"
+            );
         }
         let lost = faults::of_lost(error, K::RESOURCE);
         if matches!(lost.refusal, Some(WatchRefusal::Forbidden { .. })) {
@@ -360,7 +404,13 @@ impl Namespace {
 
     /// Tells these about the watch itself.
     fn show_all(&self, whom: impl Fn(&Watcher) -> bool, what: impl Fn(&mut Sight)) {
-        for watcher in self.jobs.lock().expect("nobody panics with the lock").values().filter(|watcher| whom(watcher)) {
+        for watcher in self
+            .jobs
+            .lock()
+            .expect("nobody panics with the lock")
+            .values()
+            .filter(|watcher| whom(watcher))
+        {
             watcher.sight.send_modify(&what);
         }
     }
@@ -387,7 +437,12 @@ impl Namespace {
         Some(job)
     }
 
-    fn show_gone<K: Watched>(&self, name: &str, known: &mut HashMap<String, JobId>, is_missed: bool) {
+    fn show_gone<K: Watched>(
+        &self,
+        name: &str,
+        known: &mut HashMap<String, JobId>,
+        is_missed: bool,
+    ) {
         let Some(job) = known.remove(name) else { return };
         if let Some(watcher) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
             watcher.sight.send_modify(|sight| K::gone(sight, name, is_missed));

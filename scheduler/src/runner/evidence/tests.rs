@@ -30,7 +30,11 @@ fn at(seconds: i64) -> Timestamp {
 /// A report of a command that ran from 0 s to 5 s.
 fn timed(code: i32) -> Box<Report> {
     let nanos = |seconds: i64| (i128::from(seconds) * 1_000_000_000).to_string();
-    Box::new(Report { start_timestamp_ns: nanos(STARTED_S), duration_ns: nanos(5), ..*report(code) })
+    Box::new(Report {
+        start_timestamp_ns: nanos(STARTED_S),
+        duration_ns: nanos(5),
+        ..*report(code)
+    })
 }
 
 /// A container that ended at 6 s.
@@ -49,22 +53,34 @@ fn job(is_complete: bool) -> Option<Decides> {
 /// What it comes to, in a word.
 fn word(learned: OutcomeEvidence) -> String {
     match learned.end(|| "nothing".to_owned()) {
-        (End::Reported(report), _) => match (&report.exec_error, &report.bad_output, report.timed_out) {
-            (Some(_), ..) => "never".to_owned(),
-            (_, Some(_), _) => format!("bad {}", report.exit_code.unwrap_or(-1)),
-            (_, _, true) => "timed out".to_owned(),
-            _ => format!("exit {}", report.exit_code.unwrap_or(-1)),
-        },
+        (End::Reported(report), _) => {
+            match (&report.exec_error, &report.bad_output, report.timed_out) {
+                (Some(_), ..) => "never".to_owned(),
+                (_, Some(_), _) => format!("bad {}", report.exit_code.unwrap_or(-1)),
+                (_, _, true) => "timed out".to_owned(),
+                _ => format!("exit {}", report.exit_code.unwrap_or(-1)),
+            }
+        }
         (End::NotStarted { .. } | End::InputLost { .. }, _) => "never".to_owned(),
-        (End::Unknown { why, .. }, gone) => format!("unknown{}: {why}", if gone { "" } else { ", not gone" }),
+        (End::Unknown { why, .. }, gone) => {
+            format!("unknown{}: {why}", if gone { "" } else { ", not gone" })
+        }
     }
 }
 
-/// The rule: whose word is the outcome, what the report says, what the container ended with, what else the place knows, and the end.
+/// The rule: whose word is the outcome, what the report says, what the container ended with, what
+/// else the place knows, and the end.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn what_the_place_knows_counts_beside_any_report() {
-    type Row = (Option<Decides>, Option<Box<Report>>, Option<Exit>, Option<Taken>, Option<&'static str>, &'static str);
+    type Row = (
+        Option<Decides>,
+        Option<Box<Report>>,
+        Option<Exit>,
+        Option<Taken>,
+        Option<&'static str>,
+        &'static str,
+    );
     let image = || Some(Decides::Container);
     let none = || Some(Decides::Job(None));
     let gone = Some("lost");
@@ -77,17 +93,52 @@ fn what_the_place_knows_counts_beside_any_report() {
         (None, Some(timed(7)), container(7), taken(3), None, "unknown: deleted"),
         (None, Some(timed(0)), container(0), taken(5), None, "unknown: deleted"),
         (None, Some(timed(0)), container(0), taken(6), None, "exit 0"),
-        (None, Some(timed(0)), container(0), Some(Taken { why: "evicted".to_owned(), at: None }), None, "unknown: evicted"),
-        (None, with(Report { stopped_by: Some("SIGTERM".to_owned()), ..*timed(0) }), container(0), taken(3), None, "unknown: deleted"),
-        (None, with(Report { timed_out: true, ..*timed(0) }), container(0), taken(3), None, "timed out"),
-        (None, with(Report { exec_error: Some("no".to_owned()), ..Report::default() }), container(127), taken(3), None, "never"),
+        (
+            None,
+            Some(timed(0)),
+            container(0),
+            Some(Taken { why: "evicted".to_owned(), at: None }),
+            None,
+            "unknown: evicted",
+        ),
+        (
+            None,
+            with(Report { stopped_by: Some("SIGTERM".to_owned()), ..*timed(0) }),
+            container(0),
+            taken(3),
+            None,
+            "unknown: deleted",
+        ),
+        (
+            None,
+            with(Report { timed_out: true, ..*timed(0) }),
+            container(0),
+            taken(3),
+            None,
+            "timed out",
+        ),
+        (
+            None,
+            with(Report { exec_error: Some("no".to_owned()), ..Report::default() }),
+            container(127),
+            taken(3),
+            None,
+            "never",
+        ),
         (None, None, container(0), taken(3), None, "unknown: deleted"),
         (None, None, container(0), taken(8), None, "exit 0"),
         (None, None, container(9), None, None, "exit 9"),
         // One that the image brings.
         (image(), Some(timed(0)), container(0), None, None, "exit 0"),
         (image(), Some(timed(2)), container(2), None, None, "exit 2"),
-        (image(), with(Report { bad_output: Some("wrong".to_owned()), ..*timed(0) }), container(65), None, None, "bad 0"),
+        (
+            image(),
+            with(Report { bad_output: Some("wrong".to_owned()), ..*timed(0) }),
+            container(65),
+            None,
+            None,
+            "bad 0",
+        ),
         (image(), Some(timed(0)), container(9), None, None, "exit 9"),
         (image(), Some(timed(3)), container(0), None, None, "exit 3"),
         (image(), Some(timed(0)), None, None, gone, "unknown: lost"),
@@ -95,22 +146,58 @@ fn what_the_place_knows_counts_beside_any_report() {
         (image(), Some(timed(0)), None, None, None, "unknown, not gone: nothing"),
         (image(), with(Report { first_process: true, ..*timed(0) }), None, None, gone, "exit 0"),
         (image(), with(Report { first_process: true, ..*timed(3) }), None, None, gone, "exit 3"),
-        (image(), with(Report { first_process: true, ..*timed(0) }), None, taken(3), gone, "unknown: deleted"),
         (
             image(),
-            with(Report { first_process: true, stopped_by: Some("SIGTERM".to_owned()), ..*timed(0) }),
+            with(Report { first_process: true, ..*timed(0) }),
+            None,
+            taken(3),
+            gone,
+            "unknown: deleted",
+        ),
+        (
+            image(),
+            with(Report {
+                first_process: true,
+                stopped_by: Some("SIGTERM".to_owned()),
+                ..*timed(0)
+            }),
             None,
             None,
             gone,
             "unknown: lost",
         ),
         // It was killed while it tried to deliver.
-        (image(), with(Report { first_process: true, ..*timed(0) }), container(137), None, None, "exit 0"),
-        (image(), with(Report { first_process: true, ..*timed(3) }), container(137), taken(6), None, "exit 3"),
-        (image(), with(Report { first_process: true, ..*timed(0) }), container(137), taken(3), None, "unknown: deleted"),
         (
             image(),
-            with(Report { first_process: true, exec_error: Some("no".to_owned()), ..Report::default() }),
+            with(Report { first_process: true, ..*timed(0) }),
+            container(137),
+            None,
+            None,
+            "exit 0",
+        ),
+        (
+            image(),
+            with(Report { first_process: true, ..*timed(3) }),
+            container(137),
+            taken(6),
+            None,
+            "exit 3",
+        ),
+        (
+            image(),
+            with(Report { first_process: true, ..*timed(0) }),
+            container(137),
+            taken(3),
+            None,
+            "unknown: deleted",
+        ),
+        (
+            image(),
+            with(Report {
+                first_process: true,
+                exec_error: Some("no".to_owned()),
+                ..Report::default()
+            }),
             container(137),
             None,
             None,
@@ -118,7 +205,11 @@ fn what_the_place_knows_counts_beside_any_report() {
         ),
         (
             image(),
-            with(Report { first_process: true, stopped_by: Some("SIGTERM".to_owned()), ..*timed(0) }),
+            with(Report {
+                first_process: true,
+                stopped_by: Some("SIGTERM".to_owned()),
+                ..*timed(0)
+            }),
             container(137),
             None,
             None,
@@ -127,9 +218,30 @@ fn what_the_place_knows_counts_beside_any_report() {
         (image(), Some(timed(0)), container(0), taken(5), None, "unknown: deleted"),
         (image(), Some(timed(0)), container(137), taken(6), None, "unknown: deleted"),
         (image(), Some(timed(0)), container(0), taken(7), None, "exit 0"),
-        (image(), with(Report { exec_error: Some("no".to_owned()), ..Report::default() }), container(126), None, None, "never"),
-        (image(), with(Report { exec_error: Some("no".to_owned()), ..Report::default() }), container(0), None, None, "exit 127"),
-        (image(), with(Report { exec_error: Some("no".to_owned()), ..Report::default() }), container(4), None, None, "exit 4"),
+        (
+            image(),
+            with(Report { exec_error: Some("no".to_owned()), ..Report::default() }),
+            container(126),
+            None,
+            None,
+            "never",
+        ),
+        (
+            image(),
+            with(Report { exec_error: Some("no".to_owned()), ..Report::default() }),
+            container(0),
+            None,
+            None,
+            "exit 127",
+        ),
+        (
+            image(),
+            with(Report { exec_error: Some("no".to_owned()), ..Report::default() }),
+            container(4),
+            None,
+            None,
+            "exit 4",
+        ),
         (image(), None, container(9), None, None, "exit 9"),
         // Several tries.
         (job(false), Some(timed(0)), container(9), None, None, "exit 9"),
@@ -147,16 +259,40 @@ fn what_the_place_knows_counts_beside_any_report() {
         (job(true), None, container(0), None, Some("suspended"), "unknown: suspended"),
         (job(true), None, container(137), taken(3), None, "unknown: deleted"),
         // Which of its Pods was a success nobody saw.
-        (job(true), None, container(3), None, None, "unknown: its Job is complete, and its last try ended with 3"),
+        (
+            job(true),
+            None,
+            container(3),
+            None,
+            None,
+            "unknown: its Job is complete, and its last try ended with 3",
+        ),
         (job(true), None, None, None, gone, "unknown: lost"),
-        (none(), Some(timed(0)), container(0), None, None, "unknown: its Job was deleted before it said how its tries ended"),
+        (
+            none(),
+            Some(timed(0)),
+            container(0),
+            None,
+            None,
+            "unknown: its Job was deleted before it said how its tries ended",
+        ),
         (none(), None, container(0), taken(3), None, "unknown: deleted"),
     ];
     for (number, (decides, message, exit, taken, lost, expected)) in rows.into_iter().enumerate() {
         let way = |delivered: bool| {
             let (message, taken, lost) = (message.clone(), taken.clone(), lost.map(str::to_owned));
-            let learned = OutcomeEvidence { exit, taken, lost, decides: decides.clone(), ..OutcomeEvidence::default() };
-            if delivered { OutcomeEvidence { delivered: message, ..learned } } else { OutcomeEvidence { message, ..learned } }
+            let learned = OutcomeEvidence {
+                exit,
+                taken,
+                lost,
+                decides: decides.clone(),
+                ..OutcomeEvidence::default()
+            };
+            if delivered {
+                OutcomeEvidence { delivered: message, ..learned }
+            } else {
+                OutcomeEvidence { message, ..learned }
+            }
         };
         for delivered in [false, true] {
             assert_eq!(word(way(delivered)), expected, "row {number}, delivered: {delivered}");
@@ -164,8 +300,8 @@ fn what_the_place_knows_counts_beside_any_report() {
     }
 }
 
-/// What ended by itself before its time was over did not time out, by the clock of whoever tells of it. `over_time` in seconds, where
-/// the report's command ended at 5 s and its container at 6 s.
+/// What ended by itself before its time was over did not time out, by the clock of whoever tells of
+/// it. `over_time` in seconds, where the report's command ended at 5 s and its container at 6 s.
 #[test]
 fn rule_13_what_ended_before_its_time_was_over_did_not_time_out() {
     type Row = (Option<Decides>, Option<Box<Report>>, Option<Exit>, i64, &'static str);
@@ -189,11 +325,23 @@ fn rule_13_what_ended_before_its_time_was_over_did_not_time_out() {
         (image(), None, container(0), 6, "timed out"),
         (job(true), None, container(0), 6, "timed out"),
         (job(false), None, container(9), 9, "timed out"),
-        (Some(Decides::Job(None)), None, container(9), 9, "unknown: its Job was deleted before it said how its tries ended"),
+        (
+            Some(Decides::Job(None)),
+            None,
+            container(9),
+            9,
+            "unknown: its Job was deleted before it said how its tries ended",
+        ),
         (job(true), Some(timed(0)), container(0), 7, "exit 0"),
     ];
     for (number, (decides, message, exit, over_time, expected)) in rows.into_iter().enumerate() {
-        let learned = OutcomeEvidence { message, exit, decides, over_time: Some(at(over_time)), ..OutcomeEvidence::default() };
+        let learned = OutcomeEvidence {
+            message,
+            exit,
+            decides,
+            over_time: Some(at(over_time)),
+            ..OutcomeEvidence::default()
+        };
         assert_eq!(word(learned), expected, "row {number}");
     }
 }
@@ -216,7 +364,10 @@ fn the_best_way_counts_whatever_came_first() {
     check(OutcomeEvidence { delivered: None, line: None, ..all() }, Some(3));
     check(OutcomeEvidence { exit: Some(exit(4)), ..OutcomeEvidence::default() }, Some(4));
     check(OutcomeEvidence::default(), None);
-    let never = OutcomeEvidence { never: Some(Never { why: "no node".to_owned(), surroundings: true }), ..OutcomeEvidence::default() };
+    let never = OutcomeEvidence {
+        never: Some(Never { why: "no node".to_owned(), surroundings: true }),
+        ..OutcomeEvidence::default()
+    };
     assert!(matches!(never.end(String::new), (End::NotStarted { surroundings: true, .. }, true)));
 }
 
@@ -227,17 +378,34 @@ fn an_unknown_end_is_no_success_and_nothing_is_known_to_be_gone() {
 
 #[test]
 fn a_report_with_times_that_no_clock_shows_is_a_report_all_the_same() {
-    let beyond = || Box::new(Report { start_timestamp_ns: i128::MAX.to_string(), duration_ns: i128::MAX.to_string(), ..*report(0) });
-    let learned = OutcomeEvidence { delivered: Some(beyond()), taken: taken(3), ..OutcomeEvidence::default() };
+    let beyond = || {
+        Box::new(Report {
+            start_timestamp_ns: i128::MAX.to_string(),
+            duration_ns: i128::MAX.to_string(),
+            ..*report(0)
+        })
+    };
+    let learned = OutcomeEvidence {
+        delivered: Some(beyond()),
+        taken: taken(3),
+        ..OutcomeEvidence::default()
+    };
     assert_eq!(word(learned), "unknown: deleted");
     assert_eq!(word(OutcomeEvidence::delivered(beyond())), "exit 0");
 }
 
 #[test]
 fn a_container_that_ended_says_when_it_ran() {
-    let times = Exit { started_at: Some(Timestamp::from_millis(5)), ended_at: Some(Timestamp::from_millis(8)), ..exit(0) };
+    let times = Exit {
+        started_at: Some(Timestamp::from_millis(5)),
+        ended_at: Some(Timestamp::from_millis(8)),
+        ..exit(0)
+    };
     let report = times.report();
-    assert_eq!((report.start_timestamp_ns.as_str(), report.duration_ns.as_str()), ("5000000", "3000000"));
+    assert_eq!(
+        (report.start_timestamp_ns.as_str(), report.duration_ns.as_str()),
+        ("5000000", "3000000")
+    );
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! Knows whether the machine was started again since the spool directories were last complete. After that a missing
-//! directory or claim says nothing: nothing there is synced. Called by `local` when jobs are taken up and forgotten.
+//! Knows whether the machine was started again since the spool directories were last complete.
+//! After that a missing directory or claim says nothing: nothing there is synced. Called by `local`
+//! when jobs are taken up and forgotten.
 //!
-//! The file `boot` holds the boot id of the last boot in which every job was accounted for. It is written again only when the
-//! jobs that were taken up in a new boot are all forgotten, that is, when their outcomes are stored; a daemon that dies
-//! before that comes to the same answers again.
+//! The file `boot` holds the boot id of the last boot in which every job was accounted for. It is
+//! written again only when the jobs that were taken up in a new boot are all forgotten, that is,
+//! when their outcomes are stored; a daemon that dies before that comes to the same answers again.
 
 use std::collections::HashSet;
 use std::io;
@@ -34,7 +35,8 @@ struct BootState {
 }
 
 impl BootRecord {
-    /// Compares this boot with the one on file in the spool directory. None on file counts as another.
+    /// Compares this boot with the one on file in the spool directory. None on file counts as
+    /// another.
     pub(super) fn open(spool: &Path) -> io::Result<Self> {
         let path = spool.join("boot");
         let current = std::fs::read_to_string(BOOT_ID)?.trim().to_owned();
@@ -43,7 +45,8 @@ impl BootRecord {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),
         };
-        let state = BootState { is_new: before.trim() != current, owed: HashSet::new(), recovered: false };
+        let state =
+            BootState { is_new: before.trim() != current, owed: HashSet::new(), recovered: false };
         Ok(Self { path, current, state: Mutex::new(state) })
     }
 
@@ -83,7 +86,9 @@ impl BootRecord {
         match self.write() {
             Ok(()) => state.is_new = false,
             // The next start finds an older boot, and answers "unknown" where it could have known.
-            Err(error) => tracing::warn!(path = %self.path.display(), %error, "failed to write the boot id"),
+            Err(error) => {
+                tracing::warn!(path = %self.path.display(), %error, "failed to write the boot id")
+            }
         }
     }
 

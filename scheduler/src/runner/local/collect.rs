@@ -1,5 +1,5 @@
-//! What a job left in its spool directory -> the blob store and a report that names it. Blocks on the disk. Safe to do twice:
-//! nothing is taken away before the directory is removed.
+//! What a job left in its spool directory -> the blob store and a report that names it. Blocks on
+//! the disk. Safe to do twice: nothing is taken away before the directory is removed.
 
 use std::io;
 
@@ -12,8 +12,13 @@ use schema::spool::Stream;
 use super::directory::SpoolDirectory;
 use crate::blobs::{Blobs, Keep};
 
-/// Puts streams and files into the blob store. The report names them afterwards and carries nothing inline.
-pub(super) fn collect(mut report: Box<Report>, directory: &SpoolDirectory, blobs: &Blobs) -> io::Result<Box<Report>> {
+/// Puts streams and files into the blob store. The report names them afterwards and carries nothing
+/// inline.
+pub(super) fn collect(
+    mut report: Box<Report>,
+    directory: &SpoolDirectory,
+    blobs: &Blobs,
+) -> io::Result<Box<Report>> {
     for stream in Stream::ALL {
         let (blob, inline) = match stream {
             Stream::Stdout => (&mut report.stdout_blob_id, &mut report.stdout_inline),
@@ -32,7 +37,9 @@ pub(super) fn collect(mut report: Box<Report>, directory: &SpoolDirectory, blobs
         let blob = blobs.put_file(&path, Keep::Synced)?;
         match report.files.iter_mut().find(|file| file.name == name) {
             Some(file) => *file = OutputFile { name, content_blob_id: Some(blob), error: None },
-            None => report.files.push(OutputFile { name, content_blob_id: Some(blob), error: None }),
+            None => {
+                report.files.push(OutputFile { name, content_blob_id: Some(blob), error: None })
+            }
         }
     }
     let mut gone = Vec::new();
@@ -41,18 +48,30 @@ pub(super) fn collect(mut report: Box<Report>, directory: &SpoolDirectory, blobs
             gone.push(file.name.clone());
         }
     }
-    gone.iter().for_each(|name| report.lose(name, "the wrapper handed it over and it is not there any more"));
+    gone.iter().for_each(|name| {
+        report.lose(name, "the wrapper handed it over and it is not there any more")
+    });
     Ok(report)
 }
 
-/// The report of a job whose output cannot be stored: it carries nothing, and says so where the command left files.
+/// The report of a job whose output cannot be stored: it carries nothing, and says so where the
+/// command left files.
 pub(super) fn without_output(mut report: Box<Report>, directory: &SpoolDirectory) -> Box<Report> {
     const WHY: &str = "it could not be stored";
     (report.stdout_inline, report.stderr_inline) = (None, None);
     report.output_incomplete |= report.stdout_bytes > 0 || report.stderr_bytes > 0;
-    let claimed: Vec<_> = report.files.iter().filter(|file| file.content_blob_id.is_some()).map(|file| file.name.clone()).collect();
+    let claimed: Vec<_> = report
+        .files
+        .iter()
+        .filter(|file| file.content_blob_id.is_some())
+        .map(|file| file.name.clone())
+        .collect();
     match directory.files() {
-        Ok(handed_over) => handed_over.into_iter().map(|(name, _)| name).chain(claimed).for_each(|name| report.lose(&name, WHY)),
+        Ok(handed_over) => handed_over
+            .into_iter()
+            .map(|(name, _)| name)
+            .chain(claimed)
+            .for_each(|name| report.lose(&name, WHY)),
         Err(_) => report.files_lost = Some("what it left could not be read".to_owned()),
     }
     report
@@ -64,7 +83,10 @@ fn needed(blob: Option<BlobId>, blobs: &Blobs) -> io::Result<bool> {
 }
 
 /// What is left of the output of a job whose wrapper left no report; `None` when there is nothing.
-pub(super) fn collect_without_report(directory: &SpoolDirectory, blobs: &Blobs) -> io::Result<Option<Box<Report>>> {
+pub(super) fn collect_without_report(
+    directory: &SpoolDirectory,
+    blobs: &Blobs,
+) -> io::Result<Option<Box<Report>>> {
     let mut report = Report { output_incomplete: true, ..Report::default() };
     for stream in Stream::ALL {
         let blob = stream_file(directory, stream, blobs)?;
@@ -78,7 +100,11 @@ pub(super) fn collect_without_report(directory: &SpoolDirectory, blobs: &Blobs) 
     Ok(found.then(|| Box::new(report)))
 }
 
-fn stream_file(directory: &SpoolDirectory, stream: Stream, blobs: &Blobs) -> io::Result<Option<BlobId>> {
+fn stream_file(
+    directory: &SpoolDirectory,
+    stream: Stream,
+    blobs: &Blobs,
+) -> io::Result<Option<BlobId>> {
     match blobs.put_file(&directory.stream(stream), Keep::Lazy) {
         Ok(blob) => Ok(Some(blob)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -95,7 +121,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = SpoolDirectory::at(place.path().to_owned());
         let report = |claimed: Option<BlobId>| {
-            let files = claimed.map(|id| OutputFile { name: "plan".to_owned(), content_blob_id: Some(id), error: None });
+            let files = claimed.map(|id| OutputFile {
+                name: "plan".to_owned(),
+                content_blob_id: Some(id),
+                error: None,
+            });
             Box::new(Report { files: files.into_iter().collect(), ..Report::default() })
         };
         assert_eq!(without_output(report(None), &directory).files_lost, None);
@@ -103,8 +133,15 @@ mod tests {
         assert_eq!(told.files_lost.as_deref(), Some("output `plan`: it could not be stored"));
         assert_eq!(told.files[0].content_blob_id, None);
         std::fs::create_dir(place.path().join(schema::spool::FILES)).unwrap();
-        std::fs::write(place.path().join(schema::spool::FILES).join("plan-explanation"), "1 to add").unwrap();
+        std::fs::write(
+            place.path().join(schema::spool::FILES).join("plan-explanation"),
+            "1 to add",
+        )
+        .unwrap();
         let told = without_output(report(None), &directory);
-        assert_eq!(told.files_lost.as_deref(), Some("output `plan-explanation`: it could not be stored"));
+        assert_eq!(
+            told.files_lost.as_deref(),
+            Some("output `plan-explanation`: it could not be stored")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The spool directory of one job, from the daemon's side: what it says about the job, what is in it, and its end. All of it
-//! blocks on the disk. [`schema::spool`] is the protocol.
+//! The spool directory of one job, from the daemon's side: what it says about the job, what is in
+//! it, and its end. All of it blocks on the disk. [`schema::spool`] is the protocol.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -57,9 +57,15 @@ impl SpoolDirectory {
         }
     }
 
-    /// Makes what `--in` can name: the blob, a link to its file, which is absolute, or an empty file, for a blob that has none; and
-    /// `reference`, a link to that one, so that whoever reads it knows which blob it must be. What is there already stays.
-    pub(super) fn put_input(&self, reference: &str, blob: BlobId, file: Option<&Path>) -> io::Result<()> {
+    /// Makes what `--in` can name: the blob, a link to its file, which is absolute, or an empty
+    /// file, for a blob that has none; and `reference`, a link to that one, so that whoever
+    /// reads it knows which blob it must be. What is there already stays.
+    pub(super) fn put_input(
+        &self,
+        reference: &str,
+        blob: BlobId,
+        file: Option<&Path>,
+    ) -> io::Result<()> {
         let directory = self.path.join(spool::INPUTS);
         let there = |made: io::Result<()>| match made {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -80,7 +86,8 @@ impl SpoolDirectory {
         if let Some(report) = self.report()? {
             return Ok(SpoolContents::Reported(report));
         }
-        let claim = match File::options().read(true).write(true).open(self.path.join(spool::CLAIM)) {
+        let claim = match File::options().read(true).write(true).open(self.path.join(spool::CLAIM))
+        {
             Ok(claim) => claim,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.take_claim(),
             Err(error) => return Err(error),
@@ -107,20 +114,25 @@ impl SpoolDirectory {
                 Ok(SpoolContents::NeverStarted)
             }
             Some(Claim::Scheduler) => Ok(SpoolContents::NeverStarted),
-            // It may have put its report in place after we looked for that and before we had the lock.
-            Some(Claim::Wrapper { .. }) => Ok(self.report()?.map_or(SpoolContents::Lost, SpoolContents::Reported)),
+            // It may have put its report in place after we looked for that and before we had the
+            // lock.
+            Some(Claim::Wrapper { .. }) => {
+                Ok(self.report()?.map_or(SpoolContents::Lost, SpoolContents::Reported))
+            }
         }
     }
 
     fn take_claim(&self) -> io::Result<SpoolContents> {
         match File::options().write(true).create_new(true).open(self.path.join(spool::CLAIM)) {
             Ok(mut claim) => {
-                // Without the lock a wrapper that opens it now would find it empty and free; but it cannot open it, for it
-                // only ever makes a new one.
+                // Without the lock a wrapper that opens it now would find it empty and free; but it
+                // cannot open it, for it only ever makes a new one.
                 claim.write_all(&serde_json::to_vec(&Claim::Scheduler)?)?;
                 Ok(SpoolContents::NeverStarted)
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(SpoolContents::Claiming),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok(SpoolContents::Claiming)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(SpoolContents::Nothing),
             Err(error) => Err(error),
         }
@@ -139,7 +151,8 @@ impl SpoolDirectory {
     pub(super) fn claim(&self) -> Option<(i32, Timestamp)> {
         match File::open(self.path.join(spool::CLAIM)).and_then(|claim| read_claim(&claim)) {
             Ok(Some(Claim::Wrapper { pid, at })) => Some((pid, at)),
-            // Unreadable is as good as not there yet: it is asked again, and the end is told in any case.
+            // Unreadable is as good as not there yet: it is asked again, and the end is told in any
+            // case.
             _ => None,
         }
     }
@@ -158,7 +171,8 @@ impl SpoolDirectory {
         }
     }
 
-    /// Whether its command may run: a wrapper has it, or is about to. When nobody started it, sees to it that nobody will.
+    /// Whether its command may run: a wrapper has it, or is about to. When nobody started it, sees
+    /// to it that nobody will.
     pub(super) fn may_run(&self) -> io::Result<bool> {
         // The last thing that a wrapper puts there.
         if self.path.join(spool::REPORT).exists() {
@@ -182,7 +196,9 @@ impl SpoolDirectory {
         let mut files = Vec::new();
         for entry in entries {
             let entry = entry?;
-            if let Some(name) = entry.file_name().to_str().filter(|name| spool::is_output_name(name)) {
+            if let Some(name) =
+                entry.file_name().to_str().filter(|name| spool::is_output_name(name))
+            {
                 files.push((name.to_owned(), entry.path()));
             }
         }

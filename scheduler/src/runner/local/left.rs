@@ -1,5 +1,5 @@
-//! What a wrapper that was killed left behind: found by what a command cannot shed, ended, and followed to its end where it
-//! cannot be ended. Called by `pursue`.
+//! What a wrapper that was killed left behind: found by what a command cannot shed, ended, and
+//! followed to its end where it cannot be ended. Called by `pursue`.
 //!
 //! | found by | what it is worth |
 //! | --- | --- |
@@ -7,9 +7,9 @@
 //! | an orphan that came to us: this daemon takes in orphans below it ([`take_in_orphans`]), and only wrappers start processes outside its session | it is a lost job's, whatever it did to session and environment |
 //! | an orphan of whoever has those of a wrapper that an earlier daemon started, begun since, in our control groups, in another session, of no other job | it may be the job's |
 //!
-//! When the first two find nothing and there is no third, everything of the job is known to be gone. What is the job's gets
-//! TERM and KILL. What may be the job's is left alone and waited for: then the job is not known to be gone, and that is
-//! told as such until it has ended.
+//! When the first two find nothing and there is no third, everything of the job is known to be
+//! gone. What is the job's gets TERM and KILL. What may be the job's is left alone and waited for:
+//! then the job is not known to be gone, and that is told as such until it has ended.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -38,7 +38,8 @@ pub(super) const LONG_LOOK: Duration = Duration::from_secs(1);
 /// How often ended orphans are looked for. They hold nothing but a number.
 const REAP_EVERY: Duration = Duration::from_secs(5);
 
-/// How much earlier than its wrapper's word a process of the job can have begun by our reckoning: two clocks are compared.
+/// How much earlier than its wrapper's word a process of the job can have begun by our reckoning:
+/// two clocks are compared.
 const CLOCK_MARGIN_MS: i64 = 2000;
 
 /// What the name of a wrapper's program begins with. See `table::Row::name`.
@@ -58,7 +59,11 @@ pub(super) struct Trace {
 impl Trace {
     /// Of one that we have just started: its orphans come to us.
     pub(super) fn of_child(pid: Option<u32>) -> Self {
-        Self { session: pid.map(u32::cast_signed), began: Some(ticks_ago(CLOCK_MARGIN_MS)), reaper: Some(own_pid()) }
+        Self {
+            session: pid.map(u32::cast_signed),
+            began: Some(ticks_ago(CLOCK_MARGIN_MS)),
+            reaper: Some(own_pid()),
+        }
     }
 
     /// Of one that an earlier daemon started and that is alive: its orphans go where it went.
@@ -69,7 +74,11 @@ impl Trace {
 
     /// Of one that died while nobody looked, by its claim.
     pub(super) fn of_claim(pid: i32, at: Timestamp, now: Timestamp) -> Self {
-        Self { session: Some(pid), began: Some(ticks_ago(now.since_ms(at) + CLOCK_MARGIN_MS)), reaper: None }
+        Self {
+            session: Some(pid),
+            began: Some(ticks_ago(now.since_ms(at) + CLOCK_MARGIN_MS)),
+            reaper: None,
+        }
     }
 }
 
@@ -99,15 +108,23 @@ impl LeftOvers {
 
     /// For people, as the end of a sentence; `count` processes were stopped.
     pub(super) fn words(&self, count: usize) -> String {
-        let name = |all: &[Process]| all.iter().take(3).map(|process| process.words()).collect::<Vec<_>>().join(", ");
+        let name = |all: &[Process]| {
+            all.iter().take(3).map(|process| process.words()).collect::<Vec<_>>().join(", ")
+        };
         match (self.certain.as_slice(), self.possible.as_slice(), count) {
             ([], [], 0) => String::new(),
             ([], [], 1) => "; the process that it left was stopped".to_owned(),
             ([], [], _) => format!("; the {count} processes that it left were stopped"),
             ([], possible, _) => {
-                format!("; {} may be one that it left: it began since and nothing says whose it is", name(possible))
+                format!(
+                    "; {} may be one that it left: it began since and nothing says whose it is",
+                    name(possible)
+                )
             }
-            (certain, _, _) => format!("; some of its processes are still there and could not be stopped: {}", name(certain)),
+            (certain, _, _) => format!(
+                "; some of its processes are still there and could not be stopped: {}",
+                name(certain)
+            ),
         }
     }
 }
@@ -126,12 +143,14 @@ pub(super) fn spare(left: &LeftOvers) {
     spared.extend(left.all());
 }
 
-/// Makes this process the one that gets orphans below it, and takes note of their ends from then on.
+/// Makes this process the one that gets orphans below it, and takes note of their ends from then
+/// on.
 pub(super) fn take_in_orphans() -> std::io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Takes note of orphans that have ended, for ever. Our own children are left to those who wait for them.
+/// Takes note of orphans that have ended, for ever. Our own children are left to those who wait for
+/// them.
 pub(super) async fn reap_orphans() {
     let mut every = tokio::time::interval(REAP_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -150,10 +169,15 @@ fn reap() {
     }
     let Ok(table) = ProcessTable::read() else { return };
     let own = own_pid();
-    for row in table.rows.values().filter(|row| row.ended && row.parent == own && is_foreign(row, &table)) {
+    for row in
+        table.rows.values().filter(|row| row.ended && row.parent == own && is_foreign(row, &table))
+    {
         if let Some(pid) = Pid::from_raw(row.process.pid) {
             // Nobody else waits for it.
-            let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+            let _ = rustix::process::waitid(
+                WaitId::Pid(pid),
+                WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+            );
         }
     }
 }
@@ -162,13 +186,15 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// Whether a process below us was not started by us: ours stay in our session, but for wrappers, which lead one of their own.
+/// Whether a process below us was not started by us: ours stay in our session, but for wrappers,
+/// which lead one of their own.
 fn is_foreign(row: &Row, table: &ProcessTable) -> bool {
     let session = table.rows.get(&own_pid()).map(|own| own.session);
     session.is_some_and(|session| row.session != session) && !is_wrapper(row)
 }
 
-/// Whether it is a job's wrapper. It is named by the kernel, for its environment may be hidden from us.
+/// Whether it is a job's wrapper. It is named by the kernel, for its environment may be hidden from
+/// us.
 fn is_wrapper(row: &Row) -> bool {
     row.name.starts_with(WRAPPER) && row.session == row.process.pid
 }
@@ -179,7 +205,8 @@ fn look(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
     let own = own_pid();
     let job = job.to_string();
     let alive = |pid: &i32| table.rows.get(pid).is_some_and(|row| !row.ended);
-    // A number is not given again while it is a session's; so where a process of this number lives, the session is another.
+    // A number is not given again while it is a session's; so where a process of this number lives,
+    // the session is another.
     let session = trace.session.filter(|session| !alive(session));
     let since = |row: &Row| trace.began.is_none_or(|began| row.process.began >= began);
     let mut certain = BTreeSet::new();
@@ -189,13 +216,20 @@ fn look(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
         None => table.ancestors(own).into_iter().chain([1, own]).collect(),
     };
     let groups = table.rows.get(&own).and_then(Row::groups);
-    let spared = table.with_descendants(spared().iter().filter(|process| process.lives()).map(|process| process.pid).collect());
+    let spared = table.with_descendants(
+        spared().iter().filter(|process| process.lives()).map(|process| process.pid).collect(),
+    );
     for row in table.rows.values().filter(|row| row.process.pid != own) {
         let pid = row.process.pid;
         let of = row.job();
         if of.as_ref() == Some(&job) || (session == Some(row.session) && since(row)) {
             certain.insert(pid);
-        } else if of.is_none() && reapers.contains(&row.parent) && since(row) && is_foreign(row, &table) && !spared.contains(&pid) {
+        } else if of.is_none()
+            && reapers.contains(&row.parent)
+            && since(row)
+            && is_foreign(row, &table)
+            && !spared.contains(&pid)
+        {
             if row.parent == own {
                 certain.insert(pid);
             } else if row.groups() == groups {
@@ -206,10 +240,16 @@ fn look(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
     let certain = table.with_descendants(certain);
     let possible = table.with_descendants(orphans);
     let processes = |pids: &BTreeSet<i32>| -> Vec<Process> {
-        pids.iter().filter(|pid| alive(pid) && **pid != own).filter_map(|pid| Some(table.rows.get(pid)?.process)).collect()
+        pids.iter()
+            .filter(|pid| alive(pid) && **pid != own)
+            .filter_map(|pid| Some(table.rows.get(pid)?.process))
+            .collect()
     };
     let (certain, possible) = (processes(&certain), processes(&possible));
-    Ok(LeftOvers { possible: possible.into_iter().filter(|process| !certain.contains(process)).collect(), certain })
+    Ok(LeftOvers {
+        possible: possible.into_iter().filter(|process| !certain.contains(process)).collect(),
+        certain,
+    })
 }
 
 pub(super) async fn look_later(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
@@ -217,7 +257,8 @@ pub(super) async fn look_later(job: JobId, trace: &Trace) -> std::io::Result<Lef
     tokio::task::spawn_blocking(move || look(job, &trace)).await.map_err(std::io::Error::other)?
 }
 
-/// Ends what a lost wrapper left of the job: TERM, then KILL. Says how many there were, and what is left now.
+/// Ends what a lost wrapper left of the job: TERM, then KILL. Says how many there were, and what is
+/// left now.
 pub(super) async fn end(job: JobId, trace: &Trace) -> std::io::Result<(usize, LeftOvers)> {
     let mut left = look_later(job, trace).await?;
     let mut seen: BTreeSet<Process> = left.certain.iter().copied().collect();
@@ -266,10 +307,13 @@ pub(super) async fn ended(job: JobId, trace: Option<&Trace>, mut left: LeftOvers
     }
 }
 
-/// Whether a report says that something is left which nobody here can look at: its wrapper could not either, or `/proc` hides it. What
-/// has ended takes no signal.
+/// Whether a report says that something is left which nobody here can look at: its wrapper could
+/// not either, or `/proc` hides it. What has ended takes no signal.
 pub(super) fn is_unseen(report: &Report) -> bool {
-    let takes_signal = |pid| Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH));
+    let takes_signal = |pid| {
+        Pid::from_raw(pid)
+            .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
+    };
     let mut left = report.leaked.iter().filter(|left| left.alive).map(|left| left.pid);
     left.any(|pid| pid <= 0 || (Process::of(pid).is_none() && takes_signal(pid)))
 }
@@ -277,5 +321,8 @@ pub(super) fn is_unseen(report: &Report) -> bool {
 /// What a report says is left and could not be ended, as far as it still runs. Blocks.
 pub(super) fn reported(report: &Report) -> LeftOvers {
     let leaked = report.leaked.iter().filter(|left| left.alive);
-    LeftOvers { certain: leaked.filter_map(|left| Process::of(left.pid)).collect(), possible: Vec::new() }
+    LeftOvers {
+        certain: leaked.filter_map(|left| Process::of(left.pid)).collect(),
+        possible: Vec::new(),
+    }
 }

@@ -1,5 +1,5 @@
-//! Wrappers as processes: how they are waited for, signalled, taken hold of. [`schema::spool`] says what makes one known to be
-//! alive; `left` is about what one that was killed left.
+//! Wrappers as processes: how they are waited for, signalled, taken hold of. [`schema::spool`] says
+//! what makes one known to be alive; `left` is about what one that was killed left.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use tokio::process::Child;
 
-/// How often an adopted wrapper is looked at. Only those that outlived a daemon are; waiting on a descriptor that is none of
-/// tokio's own takes code that its authors call unsafe.
+/// How often an adopted wrapper is looked at. Only those that outlived a daemon are; waiting on a
+/// descriptor that is none of tokio's own takes code that its authors call unsafe.
 const ADOPTED_LOOK: Duration = Duration::from_millis(50);
 
 /// A running wrapper.
@@ -23,8 +23,8 @@ pub(super) enum Wrapper {
 }
 
 impl Wrapper {
-    /// Takes hold of a process that is not our child. `None` when it is gone. The caller makes sure afterwards that the pid
-    /// was still the wrapper's: by the lock.
+    /// Takes hold of a process that is not our child. `None` when it is gone. The caller makes sure
+    /// afterwards that the pid was still the wrapper's: by the lock.
     pub(super) fn adopt(pid: Pid) -> std::io::Result<Option<Self>> {
         match rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
             Ok(descriptor) => Ok(Some(Self::Adopted(descriptor))),
@@ -50,11 +50,14 @@ impl Wrapper {
     pub(super) fn signal(&self, signal: Signal) {
         // The only way to fail is that it is gone: it runs as the same user.
         let _ = match self {
-            // Not reaped yet, for `ended` and this are called by the same task, so the pid is still its own.
-            Self::Started(child) => match child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
-                Some(pid) => rustix::process::kill_process(pid, signal),
-                None => Ok(()),
-            },
+            // Not reaped yet, for `ended` and this are called by the same task, so the pid is still
+            // its own.
+            Self::Started(child) => {
+                match child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+                    Some(pid) => rustix::process::kill_process(pid, signal),
+                    None => Ok(()),
+                }
+            }
             Self::Adopted(descriptor) => rustix::process::pidfd_send_signal(descriptor, signal),
         };
     }
@@ -75,20 +78,32 @@ fn is_readable(descriptor: &OwnedFd) -> std::io::Result<bool> {
 /// # Errors
 /// A sentence when it is nowhere.
 pub fn find_wrapper(given: Option<&Path>) -> Result<PathBuf, String> {
-    let usable = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file();
+    let usable = |path: &PathBuf| {
+        rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
+    };
     if let Some(given) = given {
         let given = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
-        return if usable(&given) { Ok(given) } else { Err(format!("the wrapper {} is no executable file", given.display())) };
+        return if usable(&given) {
+            Ok(given)
+        } else {
+            Err(format!("the wrapper {} is no executable file", given.display()))
+        };
     }
     let own = std::env::current_exe().ok();
     let directory = own.as_deref().and_then(Path::parent);
     // Tests of Cargo stand one directory below the programs.
-    let beside = [directory, directory.and_then(Path::parent)].into_iter().flatten().map(|directory| directory.join("pvn-wrapper"));
+    let beside = [directory, directory.and_then(Path::parent)]
+        .into_iter()
+        .flatten()
+        .map(|directory| directory.join("pvn-wrapper"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path: Vec<PathBuf> = std::env::split_paths(&path).map(|directory| directory.join("pvn-wrapper")).collect();
-    beside
-        .chain(on_path)
-        .find(usable)
-        .and_then(|found| std::path::absolute(found).ok())
-        .ok_or_else(|| "`pvn-wrapper` is neither beside this program nor on PATH; say where it is with --wrapper".to_owned())
+    let on_path: Vec<PathBuf> =
+        std::env::split_paths(&path).map(|directory| directory.join("pvn-wrapper")).collect();
+    beside.chain(on_path).find(usable).and_then(|found| std::path::absolute(found).ok()).ok_or_else(
+        || {
+            "`pvn-wrapper` is neither beside this program nor on PATH; say where it is with \
+             --wrapper"
+                .to_owned()
+        },
+    )
 }

@@ -1,5 +1,6 @@
-//! Follows a job from its start, or from where it is found, to its end: waits for its wrapper, passes stops on, and brings
-//! what it left into the blob store. Called by `start` for new jobs and by `local` for those of before.
+//! Follows a job from its start, or from where it is found, to its end: waits for its wrapper,
+//! passes stops on, and brings what it left into the blob store. Called by `start` for new jobs and
+//! by `local` for those of before.
 
 use std::io;
 use std::sync::Arc;
@@ -23,30 +24,35 @@ mod no_room;
 
 use no_room::{NoRoom, no_room};
 
-/// A job that is over sooner is told only as ended: two commits less for the many that last milliseconds.
+/// A job that is over sooner is told only as ended: two commits less for the many that last
+/// milliseconds.
 const STARTED_AFTER: Duration = Duration::from_millis(50);
 
-/// How long after the second stop a wrapper may still be there before it is killed itself. More than the time in which it
-/// gives up on a child that cannot be killed (10 s).
+/// How long after the second stop a wrapper may still be there before it is killed itself. More
+/// than the time in which it gives up on a child that cannot be killed (10 s).
 pub(super) const WRAPPER_GRACE: Duration = Duration::from_secs(15);
 
-/// How often a claim that is just being written is looked at again, and how many times: it takes microseconds.
+/// How often a claim that is just being written is looked at again, and how many times: it takes
+/// microseconds.
 pub(super) const CLAIMING_LOOK: Duration = Duration::from_millis(10);
 pub(super) const CLAIMING_LOOKS: u32 = 100;
 
-/// Tries to bring what a job left into the blob store, and the time between two: about a minute in all, then the job is told
-/// without it. What passes by itself, a full disk for example, is waited for.
+/// Tries to bring what a job left into the blob store, and the time between two: about a minute in
+/// all, then the job is told without it. What passes by itself, a full disk for example, is waited
+/// for.
 const COLLECT_TRIES: u32 = 8;
 const COLLECT_PAUSE: Duration = Duration::from_millis(250);
 
-/// How often a job is looked at again that cannot be claimed on a full disk, or whose output cannot be kept: at first, and at most,
-/// for a try to keep much output takes the room that others wait for.
+/// How often a job is looked at again that cannot be claimed on a full disk, or whose output cannot
+/// be kept: at first, and at most, for a try to keep much output takes the room that others wait
+/// for.
 const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
 const NO_ROOM_LONGEST: Duration = Duration::from_secs(15);
 
 /// How it is told that nobody reported how a job ended.
 const KILLED: &str = "its wrapper was killed before it could report";
-const EMPTIED: &str = "its directory in the spool was removed or emptied while it ran, and with it what said how it ended";
+const EMPTIED: &str = "its directory in the spool was removed or emptied while it ran, and with \
+                       it what said how it ended";
 
 /// What was seen of a wrapper while it ran.
 #[derive(Default)]
@@ -60,17 +66,24 @@ struct Seen {
 pub(super) enum TaskPhase {
     Running(Wrapper),
     Found(SpoolContents),
-    /// There is no room, so that it cannot be found out or its output not be kept: it is looked at again.
+    /// There is no room, so that it cannot be found out or its output not be kept: it is looked at
+    /// again.
     NoRoom(NoRoom),
     Over(End, ProcessesGone),
     Detached,
 }
 
 impl TaskPhase {
-    /// A job whose directory could not be looked at. A claim that we take is written: without room for it the look comes later, and so
-    /// it does where somebody has taken the right to the directory away for a while.
+    /// A job whose directory could not be looked at. A claim that we take is written: without room
+    /// for it the look comes later, and so it does where somebody has taken the right to the
+    /// directory away for a while.
     pub(super) fn unseen(error: io::Error) -> Self {
-        let unreadable = |error| Self::Over(unknown(format!("its spool directory cannot be read: {error}")), ProcessesGone::NotToBeSeen);
+        let unreadable = |error| {
+            Self::Over(
+                unknown(format!("its spool directory cannot be read: {error}")),
+                ProcessesGone::NotToBeSeen,
+            )
+        };
         NoRoom::of(error, false).map_or_else(unreadable, Self::NoRoom)
     }
 }
@@ -86,7 +99,12 @@ pub(super) enum ProcessesGone {
 
 impl LocalInner {
     /// Follows a job to its end and tells it.
-    pub(super) async fn pursue(self: Arc<Self>, job: JobId, mut at: TaskPhase, mut stops: mpsc::Receiver<()>) {
+    pub(super) async fn pursue(
+        self: Arc<Self>,
+        job: JobId,
+        mut at: TaskPhase,
+        mut stops: mpsc::Receiver<()>,
+    ) {
         let mut looks = 0;
         let mut seen = Seen::default();
         let mut no_room_pause = None;
@@ -104,13 +122,22 @@ impl LocalInner {
                 }
                 TaskPhase::Found(found) => self.found(job, found, &seen).await,
                 TaskPhase::NoRoom(lack) => {
-                    // Once: nothing else tells it where the disk says that it has room, as with a quota.
+                    // Once: nothing else tells it where the disk says that it has room, as with a
+                    // quota.
                     if no_room_pause.is_none() {
-                        let wait = no_room(&self.settings.spool, self.blobs.root(), &lack, Clock::System.now());
+                        let wait = no_room(
+                            &self.settings.spool,
+                            self.blobs.root(),
+                            &lack,
+                            Clock::System.now(),
+                        );
                         tracing::warn!(%job, "{}; it is looked at again until {}", wait.why, wait.ends_when);
-                        self.followed.tell(&self.news, RunnerEvent::Waits { job, wait: Some(wait) }).await;
+                        self.followed
+                            .tell(&self.news, RunnerEvent::Waits { job, wait: Some(wait) })
+                            .await;
                     }
-                    let pause = no_room_pause.map_or(NO_ROOM_PAUSE, |pause: Duration| (pause * 2).min(NO_ROOM_LONGEST));
+                    let pause = no_room_pause
+                        .map_or(NO_ROOM_PAUSE, |pause: Duration| (pause * 2).min(NO_ROOM_LONGEST));
                     no_room_pause = Some(pause);
                     tokio::select! {
                         () = tokio::time::sleep(pause) => self.look(job).await,
@@ -128,8 +155,11 @@ impl LocalInner {
             let gone = matches!(gone, ProcessesGone::Yes);
             return self.followed.tell(&self.news, RunnerEvent::Ended { job, end, gone }).await;
         };
-        self.followed.tell(&self.news, RunnerEvent::Ended { job, end: end.clone(), gone: false }).await;
-        // The driver keeps the next apply from starting beside it, until it hears that this is over.
+        self.followed
+            .tell(&self.news, RunnerEvent::Ended { job, end: end.clone(), gone: false })
+            .await;
+        // The driver keeps the next apply from starting beside it, until it hears that this is
+        // over.
         tokio::select! {
             () = left::ended(job, trace.as_ref(), left) => self.followed.tell(&self.news, RunnerEvent::Ended { job, end, gone: true }).await,
             () = self.followed.detach.cancelled() => {}
@@ -145,10 +175,23 @@ impl LocalInner {
     }
 
     /// Waits for the wrapper's end, and passes stops on to it.
-    async fn wait(self: &Arc<Self>, job: JobId, mut wrapper: Wrapper, stops: &mut mpsc::Receiver<()>, claimed: &mut bool) -> TaskPhase {
+    async fn wait(
+        self: &Arc<Self>,
+        job: JobId,
+        mut wrapper: Wrapper,
+        stops: &mut mpsc::Receiver<()>,
+        claimed: &mut bool,
+    ) -> TaskPhase {
         let mut asked = 0;
         let mut kill_at: Option<Instant> = None;
-        let mut tell = Some(Instant::now() + if matches!(wrapper, Wrapper::Started(_)) { STARTED_AFTER } else { Duration::ZERO });
+        let mut tell = Some(
+            Instant::now()
+                + if matches!(wrapper, Wrapper::Started(_)) {
+                    STARTED_AFTER
+                } else {
+                    Duration::ZERO
+                },
+        );
         loop {
             let due = [kill_at, tell].into_iter().flatten().min();
             tokio::select! {
@@ -161,7 +204,8 @@ impl LocalInner {
                     asked += 1;
                     // One that somebody stopped would hear of nothing.
                     wrapper.signal(Signal::CONT);
-                    // Two of the same that arrive together count as one; the wrapper takes either for a stop.
+                    // Two of the same that arrive together count as one; the wrapper takes either
+                    // for a stop.
                     wrapper.signal(if asked % 2 == 1 { Signal::TERM } else { Signal::INT });
                     if asked > 1 {
                         kill_at = kill_at.or(Some(Instant::now() + WRAPPER_GRACE));
@@ -193,15 +237,20 @@ impl LocalInner {
         }
     }
 
-    /// Looks at a job. What one that is over left goes into the blob store at once, in the same turn on a blocking thread;
-    /// if that fails it is found as over, and collected again.
+    /// Looks at a job. What one that is over left goes into the blob store at once, in the same
+    /// turn on a blocking thread; if that fails it is found as over, and collected again.
     async fn look(&self, job: JobId) -> TaskPhase {
         let (directory, blobs) = (self.directory(job), self.blobs.clone());
         let look = move || match directory.look()? {
-            SpoolContents::Reported(report) => Ok(match collect::collect(report.clone(), &directory, &blobs) {
-                Ok(collected) => over(collected),
-                Err(error) => NoRoom::to_keep(error).map_or_else(|_| TaskPhase::Found(SpoolContents::Reported(report)), TaskPhase::NoRoom),
-            }),
+            SpoolContents::Reported(report) => {
+                Ok(match collect::collect(report.clone(), &directory, &blobs) {
+                    Ok(collected) => over(collected),
+                    Err(error) => NoRoom::to_keep(error).map_or_else(
+                        |_| TaskPhase::Found(SpoolContents::Reported(report)),
+                        TaskPhase::NoRoom,
+                    ),
+                })
+            }
             found => Ok(TaskPhase::Found(found)),
         };
         let looked: io::Result<TaskPhase> = self.blocking.run(look).await;
@@ -214,32 +263,43 @@ impl LocalInner {
     /// What a directory says, taken further.
     async fn found(&self, job: JobId, found: SpoolContents, seen: &Seen) -> TaskPhase {
         match found {
-            SpoolContents::Reported(report) => self.collect(job, report).await.map_or_else(TaskPhase::NoRoom, over),
+            SpoolContents::Reported(report) => {
+                self.collect(job, report).await.map_or_else(TaskPhase::NoRoom, over)
+            }
             SpoolContents::Running { pid } => {
                 let directory = self.directory(job);
-                let adopted = Wrapper::adopt(pid).and_then(|wrapper| Ok((wrapper, directory.is_locked()?)));
+                let adopted =
+                    Wrapper::adopt(pid).and_then(|wrapper| Ok((wrapper, directory.is_locked()?)));
                 match adopted {
                     // Locked after we took hold of the process: the pid was still the wrapper's.
                     Ok((Some(wrapper), true)) => TaskPhase::Running(wrapper),
                     Ok(_) => self.look(job).await,
                     Err(error) => {
-                        let why = format!("its wrapper (pid {}) cannot be followed: {error}", pid.as_raw_nonzero());
+                        let why = format!(
+                            "its wrapper (pid {}) cannot be followed: {error}",
+                            pid.as_raw_nonzero()
+                        );
                         TaskPhase::Over(unknown(why), ProcessesGone::NotToBeSeen)
                     }
                 }
             }
             SpoolContents::NeverStarted | SpoolContents::Nothing if self.boot.is_owed(job) => {
-                TaskPhase::Over(unknown("the machine was started again before its end was known".to_owned()), ProcessesGone::Yes)
+                TaskPhase::Over(
+                    unknown("the machine was started again before its end was known".to_owned()),
+                    ProcessesGone::Yes,
+                )
             }
             SpoolContents::NeverStarted | SpoolContents::Nothing => {
                 self.unclaimed(job, matches!(found, SpoolContents::Nothing), seen).await
             }
-            SpoolContents::Claiming | SpoolContents::Lost => self.lost(job, seen.trace.as_ref(), KILLED).await,
+            SpoolContents::Claiming | SpoolContents::Lost => {
+                self.lost(job, seen.trace.as_ref(), KILLED).await
+            }
         }
     }
 
-    /// A job that no wrapper has claimed, as far as its directory says. That was emptied or removed under a wrapper that was seen with
-    /// it, or that left something running.
+    /// A job that no wrapper has claimed, as far as its directory says. That was emptied or removed
+    /// under a wrapper that was seen with it, or that left something running.
     async fn unclaimed(&self, job: JobId, is_gone: bool, seen: &Seen) -> TaskPhase {
         let Some(trace) = &seen.trace else { return never_started() };
         if seen.claimed || is_gone {
@@ -255,23 +315,46 @@ impl LocalInner {
     async fn lost(&self, job: JobId, trace: Option<&Trace>, how: &str) -> TaskPhase {
         let trace = trace.cloned().unwrap_or_else(|| self.trace_of_lost(job));
         let is_of_another_boot = self.boot.is_owed(job) && self.was_claimed_before_boot(job);
-        let looked = if is_of_another_boot { Ok((0, LeftOvers::default())) } else { left::end(job, &trace).await };
+        let looked = if is_of_another_boot {
+            Ok((0, LeftOvers::default()))
+        } else {
+            left::end(job, &trace).await
+        };
         self.unreported(job, trace, how, looked).await
     }
 
     /// The end of a job of which nobody reports it. `looked`: what came of ending what it left.
-    async fn unreported(&self, job: JobId, trace: Trace, how: &str, looked: io::Result<(usize, LeftOvers)>) -> TaskPhase {
+    async fn unreported(
+        &self,
+        job: JobId,
+        trace: Trace,
+        how: &str,
+        looked: io::Result<(usize, LeftOvers)>,
+    ) -> TaskPhase {
         let (words, gone) = match looked {
-            Ok((count, left)) => {
-                (left.words(count), if left.is_nothing() { ProcessesGone::Yes } else { ProcessesGone::Not(left, Some(trace)) })
-            }
+            Ok((count, left)) => (
+                left.words(count),
+                if left.is_nothing() {
+                    ProcessesGone::Yes
+                } else {
+                    ProcessesGone::Not(left, Some(trace))
+                },
+            ),
             Err(error) => {
                 tracing::error!(%job, %error, "failed to look for left-over processes");
-                (format!("; what it left cannot be looked for: {error}"), ProcessesGone::NotToBeSeen)
+                (
+                    format!("; what it left cannot be looked for: {error}"),
+                    ProcessesGone::NotToBeSeen,
+                )
             }
         };
         let (directory, blobs) = (self.directory(job), self.blobs.clone());
-        let report = match self.blocking.run(move || collect::collect_without_report(&directory, &blobs)).await.map_err(NoRoom::to_keep) {
+        let report = match self
+            .blocking
+            .run(move || collect::collect_without_report(&directory, &blobs))
+            .await
+            .map_err(NoRoom::to_keep)
+        {
             Ok(report) => report,
             Err(Ok(lack)) => return TaskPhase::NoRoom(lack),
             Err(Err(error)) => {
@@ -284,23 +367,32 @@ impl LocalInner {
 
     /// What is known of a wrapper that died while nobody looked.
     pub(super) fn trace_of_lost(&self, job: JobId) -> Trace {
-        self.directory(job).claim().map(|(pid, at)| Trace::of_claim(pid, at, Clock::System.now())).unwrap_or_default()
+        self.directory(job)
+            .claim()
+            .map(|(pid, at)| Trace::of_claim(pid, at, Clock::System.now()))
+            .unwrap_or_default()
     }
 
-    /// Whether a wrapper claimed the job before the machine was started, as far as the clocks tell; or nobody can say when it did.
+    /// Whether a wrapper claimed the job before the machine was started, as far as the clocks tell;
+    /// or nobody can say when it did.
     pub(super) fn was_claimed_before_boot(&self, job: JobId) -> bool {
-        self.directory(job).claim().is_none_or(|(_, at)| left::was_before_boot(at, Clock::System.now()))
+        self.directory(job)
+            .claim()
+            .is_none_or(|(_, at)| left::was_before_boot(at, Clock::System.now()))
     }
 
     async fn collect(&self, job: JobId, report: Box<Report>) -> Result<Box<Report>, NoRoom> {
         let mut pause = COLLECT_PAUSE;
         for _ in 0..COLLECT_TRIES {
-            let (directory, blobs, copy) = (self.directory(job), self.blobs.clone(), report.clone());
+            let (directory, blobs, copy) =
+                (self.directory(job), self.blobs.clone(), report.clone());
             match self.blocking.run(move || collect::collect(copy, &directory, &blobs)).await {
                 Ok(report) => return Ok(report),
                 Err(error) => match NoRoom::to_keep(error) {
                     Ok(lack) => return Err(lack),
-                    Err(error) => tracing::warn!(%job, %error, "failed to store the output of a job; trying again"),
+                    Err(error) => {
+                        tracing::warn!(%job, %error, "failed to store the output of a job; trying again")
+                    }
                 },
             }
             tokio::select! {
@@ -319,7 +411,8 @@ fn never_started() -> TaskPhase {
     TaskPhase::Over(End::NotStarted { why, surroundings: true }, ProcessesGone::Yes)
 }
 
-/// The end that a report tells. Blocks for as long as it takes to look at what is left, if there is anything.
+/// The end that a report tells. Blocks for as long as it takes to look at what is left, if there is
+/// anything.
 fn over(report: Box<Report>) -> TaskPhase {
     let left = left::reported(&report);
     let gone = if report.left_running && !left.is_nothing() {

@@ -1,13 +1,15 @@
-//! Empty spool directories that wait for their next job. Called by `local` when a job is forgotten, and by `start` when one
-//! needs a directory or takes one away. All of it blocks on the disk.
+//! Empty spool directories that wait for their next job. Called by `local` when a job is forgotten,
+//! and by `start` when one needs a directory or takes one away. All of it blocks on the disk.
 //!
-//! Why: making and removing a directory for each job was the dearest thing that a trivial job asked of the disk, and all
-//! those calls wait for one lock, that of the spool. Measured on ext4 with two threads, claim and report included: 350 to
-//! 640 us of CPU for a job with a directory of its own, 100 to 190 us for one that gets a used one by rename.
+//! Why: making and removing a directory for each job was the dearest thing that a trivial job asked
+//! of the disk, and all those calls wait for one lock, that of the spool. Measured on ext4 with two
+//! threads, claim and report included: 350 to 640 us of CPU for a job with a directory of its own,
+//! 100 to 190 us for one that gets a used one by rename.
 //!
-//! What always holds: a job's directory is gone under its name in one step, and only then is anything in it removed, the
-//! claim above all: a wrapper that comes late finds it claimed, or not at all. What a job gets is empty; a job that has a
-//! directory gets no second one. What a crash leaves half removed is removed at the next start.
+//! What always holds: a job's directory is gone under its name in one step, and only then is
+//! anything in it removed, the claim above all: a wrapper that comes late finds it claimed, or not
+//! at all. What a job gets is empty; a job that has a directory gets no second one. What a crash
+//! leaves half removed is removed at the next start.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,8 @@ use super::directory::SpoolDirectory;
 /// What the name of a spare one begins with: no job's id does.
 const PREFIX: &str = "spare-";
 
-/// Most spare ones: as many as jobs of a busy moment end before the next ones start. More would only lie about.
+/// Most spare ones: as many as jobs of a busy moment end before the next ones start. More would
+/// only lie about.
 const SPARES_LIMIT: usize = 64;
 
 /// The spare directories of one spool.
@@ -51,13 +54,15 @@ impl Spares {
     /// Makes a job's directory, of a spare one if there is one; `false` when it is there already.
     pub(super) fn make(&self, directory: &SpoolDirectory) -> io::Result<bool> {
         let Some(spare) = self.free().pop() else { return directory.make() };
-        match rustix::fs::renameat_with(CWD, &spare, CWD, directory.path(), RenameFlags::NOREPLACE) {
+        match rustix::fs::renameat_with(CWD, &spare, CWD, directory.path(), RenameFlags::NOREPLACE)
+        {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => {
                 self.free().push(spare);
                 Ok(false)
             }
-            // Somebody removed it, or the file system has no such rename: then the other way tells what is wrong, if anything.
+            // Somebody removed it, or the file system has no such rename: then the other way tells
+            // what is wrong, if anything.
             Err(_) => {
                 let _ = std::fs::remove_dir(&spare);
                 directory.make()
@@ -65,9 +70,11 @@ impl Spares {
         }
     }
 
-    /// Takes a job's directory away and keeps it for the next one. One that is not there is away already.
+    /// Takes a job's directory away and keeps it for the next one. One that is not there is away
+    /// already.
     pub(super) fn take(&self, directory: &SpoolDirectory) -> io::Result<()> {
-        let spare = self.spool.join(format!("{PREFIX}{}", self.made.fetch_add(1, Ordering::Relaxed)));
+        let spare =
+            self.spool.join(format!("{PREFIX}{}", self.made.fetch_add(1, Ordering::Relaxed)));
         match std::fs::rename(directory.path(), &spare) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
@@ -113,7 +120,10 @@ mod tests {
     }
 
     fn names(spool: &Path) -> Vec<String> {
-        let mut names: Vec<_> = std::fs::read_dir(spool).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = std::fs::read_dir(spool)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -133,7 +143,12 @@ mod tests {
     #[test]
     fn what_has_more_in_it_is_removed_with_all_of_it() {
         let (spool, spares) = world();
-        let job = used(spool.path(), &spares, "job-1", &[spool::CLAIM, spool::REPORT, "stdout", "files/plan"]);
+        let job = used(
+            spool.path(),
+            &spares,
+            "job-1",
+            &[spool::CLAIM, spool::REPORT, "stdout", "files/plan"],
+        );
         spares.take(&job).unwrap();
         assert_eq!(names(spool.path()), [""; 0]);
     }
@@ -170,7 +185,9 @@ mod tests {
     #[test]
     fn no_more_than_a_busy_moments_worth_is_kept() {
         let (spool, spares) = world();
-        let jobs: Vec<_> = (0..SPARES_LIMIT + 3).map(|number| used(spool.path(), &spares, &format!("job-{number}"), &[])).collect();
+        let jobs: Vec<_> = (0..SPARES_LIMIT + 3)
+            .map(|number| used(spool.path(), &spares, &format!("job-{number}"), &[]))
+            .collect();
         jobs.iter().for_each(|job| spares.take(job).unwrap());
         assert_eq!(names(spool.path()).len(), SPARES_LIMIT);
     }

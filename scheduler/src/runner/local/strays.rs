@@ -1,6 +1,7 @@
-//! Jobs that run here and with which nobody has anything to do: the database does not know them, as an older copy of it would not,
-//! or says that they are over. They are followed to their end, what a killed wrapper left of one is ended, and until all of it is
-//! gone no apply of its instance is started beside it and no instance's directory is removed. Nobody is told. Called by `local`.
+//! Jobs that run here and with which nobody has anything to do: the database does not know them, as
+//! an older copy of it would not, or says that they are over. They are followed to their end, what
+//! a killed wrapper left of one is ended, and until all of it is gone no apply of its instance is
+//! started beside it and no instance's directory is removed. Nobody is told. Called by `local`.
 
 use std::collections::HashMap;
 use std::io;
@@ -101,10 +102,15 @@ impl LocalInner {
     pub(super) async fn may_be_there(&self, job: JobId) -> io::Result<bool> {
         Ok(match self.look_at_stray(job).await? {
             SpoolContents::Running { .. } | SpoolContents::Claiming => true,
-            SpoolContents::Reported(report) => !report.left_running && (left::is_unseen(&report) || !left::reported(&report).is_nothing()),
+            SpoolContents::Reported(report) => {
+                !report.left_running
+                    && (left::is_unseen(&report) || !left::reported(&report).is_nothing())
+            }
             // Nothing runs of before the machine was started.
             SpoolContents::Lost if self.boot.is_new() && self.was_claimed_before_boot(job) => false,
-            SpoolContents::Lost => !left::look_later(job, &self.trace_of_lost(job)).await?.is_nothing(),
+            SpoolContents::Lost => {
+                !left::look_later(job, &self.trace_of_lost(job)).await?.is_nothing()
+            }
             SpoolContents::Nothing | SpoolContents::NeverStarted => false,
         })
     }
@@ -151,8 +157,12 @@ impl LocalInner {
                     let trace = trace.unwrap_or_else(|| self.trace_of_lost(job));
                     return self.end_what_it_left(job, &trace).await;
                 }
-                Ok(SpoolContents::Reported(report)) if report.left_running => return left::spare(&left::reported(&report)),
-                Ok(SpoolContents::Reported(report)) => return self.left_is_gone(job, None, left::reported(&report)).await,
+                Ok(SpoolContents::Reported(report)) if report.left_running => {
+                    return left::spare(&left::reported(&report));
+                }
+                Ok(SpoolContents::Reported(report)) => {
+                    return self.left_is_gone(job, None, left::reported(&report)).await;
+                }
                 Ok(SpoolContents::Nothing | SpoolContents::NeverStarted) => return,
                 Err(error) => {
                     tracing::warn!(%job, %error, "failed to look at a job that the database does not know; trying again");
@@ -164,7 +174,8 @@ impl LocalInner {
 
     /// As of a job that is known: TERM, KILL, and what cannot be ended is waited for.
     async fn end_what_it_left(&self, job: JobId, trace: &Trace) {
-        self.strays.leaves(job, "its wrapper was killed, and what it left is being stopped".to_owned());
+        self.strays
+            .leaves(job, "its wrapper was killed, and what it left is being stopped".to_owned());
         loop {
             match left::end(job, trace).await {
                 Ok((_, left)) => return self.left_is_gone(job, Some(trace), left).await,
@@ -176,7 +187,8 @@ impl LocalInner {
         }
     }
 
-    /// Returns once what is left has ended, or a person has said that it is not the job's by removing its directory.
+    /// Returns once what is left has ended, or a person has said that it is not the job's by
+    /// removing its directory.
     async fn left_is_gone(&self, job: JobId, trace: Option<&Trace>, left: LeftOvers) {
         if left.is_nothing() {
             return;
@@ -193,13 +205,16 @@ impl LocalInner {
         }
     }
 
-    /// Removes what the instances keep that were deleted while a stray ran, unless another one runs or they have jobs again. Blocks.
+    /// Removes what the instances keep that were deleted while a stray ran, unless another one runs
+    /// or they have jobs again. Blocks.
     fn remove_what_was_put_off(&self) -> io::Result<()> {
         loop {
             let trash = {
                 let mut state = self.strays.lock();
                 let next = state.put_off.keys().next().copied().filter(|_| state.jobs.is_empty());
-                let Some(instance) = next.and_then(|id| state.put_off.remove(&id)) else { return Ok(()) };
+                let Some(instance) = next.and_then(|id| state.put_off.remove(&id)) else {
+                    return Ok(());
+                };
                 self.instances.forget_applies(&instance, |job| self.has_directory(job))?;
                 self.instances.set_aside(instance.id)?
             };

@@ -1,9 +1,11 @@
-//! The processes of this machine at one moment, as `/proc` shows them to us. Read by `left`. Blocks. Source: proc_pid_stat(5).
+//! The processes of this machine at one moment, as `/proc` shows them to us. Read by `left`.
+//! Blocks. Source: proc_pid_stat(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Ticks of the times in `/proc/PID/stat` a second. Source: `USER_HZ`, 100 on every architecture since Linux 2.6.
+/// Ticks of the times in `/proc/PID/stat` a second. Source: `USER_HZ`, 100 on every architecture
+/// since Linux 2.6.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Longest part of a command line that is shown, in characters.
@@ -17,7 +19,8 @@ pub(super) struct Process {
     pub(super) began: u64,
 }
 
-/// What the kernel says of a process. Nothing of it can be changed by the process but as the kernel's rules have it.
+/// What the kernel says of a process. Nothing of it can be changed by the process but as the
+/// kernel's rules have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) process: Process,
@@ -34,10 +37,13 @@ impl Row {
         parse(&String::from_utf8_lossy(&std::fs::read(file(pid, "stat")).ok()?))
     }
 
-    /// The job that its environment names, if that can be read: a process can shed it, and that of another user is not shown.
+    /// The job that its environment names, if that can be read: a process can shed it, and that of
+    /// another user is not shown.
     pub(super) fn job(&self) -> Option<String> {
         let environment = std::fs::read(file(self.process.pid, "environ")).ok()?;
-        let job = environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"PVN_JOB_ID="))?;
+        let job = environment
+            .split(|byte| *byte == 0)
+            .find_map(|variable| variable.strip_prefix(b"PVN_JOB_ID="))?;
         Some(String::from_utf8_lossy(job).into_owned())
     }
 
@@ -61,8 +67,17 @@ impl Process {
     /// For people: its number and what it runs.
     pub(super) fn words(self) -> String {
         let line = std::fs::read(file(self.pid, "cmdline")).unwrap_or_default();
-        let line: String = String::from_utf8_lossy(&line).replace('\0', " ").trim_end().chars().take(SHOWN).collect();
-        if line.is_empty() { format!("process {}", self.pid) } else { format!("process {} (`{line}`)", self.pid) }
+        let line: String = String::from_utf8_lossy(&line)
+            .replace('\0', " ")
+            .trim_end()
+            .chars()
+            .take(SHOWN)
+            .collect();
+        if line.is_empty() {
+            format!("process {}", self.pid)
+        } else {
+            format!("process {} (`{line}`)", self.pid)
+        }
     }
 }
 
@@ -134,7 +149,10 @@ fn parse(stat: &str) -> Option<Row> {
     // The first of them is the third of the page's list.
     let number = |at: usize| fields.get(at - 3)?.parse::<i64>().ok();
     Some(Row {
-        process: Process { pid: stat.get(..open)?.trim().parse().ok()?, began: number(22)?.try_into().ok()? },
+        process: Process {
+            pid: stat.get(..open)?.trim().parse().ok()?,
+            began: number(22)?.try_into().ok()?,
+        },
         name: stat.get(open + 1..close)?.to_owned(),
         parent: number(4)?.try_into().ok()?,
         session: number(6)?.try_into().ok()?,
@@ -150,9 +168,19 @@ mod tests {
     fn a_line_is_read_whatever_the_process_calls_itself() {
         let line = "42 (a) 7 (b) Z 1 42 40 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
         let row = parse(line).unwrap();
-        assert_eq!((row.process, row.name.as_str()), (Process { pid: 42, began: 12345 }, "a) 7 (b"));
+        assert_eq!(
+            (row.process, row.name.as_str()),
+            (Process { pid: 42, began: 12345 }, "a) 7 (b")
+        );
         assert_eq!((row.parent, row.session, row.ended), (1, 40, true));
-        for bad in ["", "42", "42 (a", "42 (a) S", "42 (a) S 1 2 3", "x (a) S 1 42 40 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345"] {
+        for bad in [
+            "",
+            "42",
+            "42 (a",
+            "42 (a) S",
+            "42 (a) S 1 2 3",
+            "x (a) S 1 42 40 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345",
+        ] {
             assert_eq!(parse(bad), None, "{bad:?}");
         }
     }

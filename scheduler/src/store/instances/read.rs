@@ -1,8 +1,11 @@
-//! Rows of instances, read: what people see of each, and what a daemon goes on from, where it can be read.
+//! Rows of instances, read: what people see of each, and what a daemon goes on from, where it can
+//! be read.
 
 use engine::state::State;
 use schema::api::Instance;
-use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeName, ServiceId};
+use schema::id::{
+    ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeName, ServiceId,
+};
 use schema::status::Status;
 use schema::time::Timestamp;
 
@@ -22,7 +25,10 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         message: standing.message.clone(),
         desired_version: state.desired().map(|desired| desired.version.clone()),
         release: state.desired().map(|desired| desired.release),
-        taken_back_version: state.rolled_back().filter(|_| !state.is_deleted()).map(|back| back.from.clone()),
+        taken_back_version: state
+            .rolled_back()
+            .filter(|_| !state.is_deleted())
+            .map(|back| back.from.clone()),
         converged_version: state.converged().map(|converged| converged.version.clone()),
         since: standing.since,
         next_action_at: standing.next_action_at,
@@ -42,12 +48,22 @@ pub(in crate::store) fn unreadable_name<T: std::str::FromStr<Err: std::fmt::Debu
 }
 
 /// One that stands still, as people see it: what is known of it, and why it stands still.
-fn broken(channel: (ChannelId, ChannelName), row: &Row, why: Option<String>, state: Option<State>) -> Instance {
+fn broken(
+    channel: (ChannelId, ChannelName),
+    row: &Row,
+    why: Option<String>,
+    state: Option<State>,
+) -> Instance {
     let since = instant(row, "since").unwrap_or(Timestamp::from_millis(0));
-    let told = word(row, "status").is_ok_and(|status: Status| status == Status::Broken).then(|| get(row, "message").ok()).flatten();
+    let told = word(row, "status")
+        .is_ok_and(|status: Status| status == Status::Broken)
+        .then(|| get(row, "message").ok())
+        .flatten();
     let message = told.or(why).unwrap_or_else(|| "its row cannot be read".to_owned());
     let known = state.unwrap_or_else(|| State::new(InstanceId::from_bytes([0; 16]), since));
-    let runtime = word(row, "runtime").ok().or_else(|| known.desired().map(|desired| desired.runtime.clone()));
+    let runtime = word(row, "runtime")
+        .ok()
+        .or_else(|| known.desired().map(|desired| desired.runtime.clone()));
     Instance {
         status: Status::Broken,
         reason: None,
@@ -69,7 +85,9 @@ pub(super) fn shown_or_broken(row: &Row) -> Instance {
     };
     let state: Result<State> = json(row, "state");
     match (named("instances", KEYS, row, read()), state) {
-        (Ok((id, name, runtime, status)), Ok(state)) if status != Status::Broken => shown((id, name), runtime, &state),
+        (Ok((id, name, runtime, status)), Ok(state)) if status != Status::Broken => {
+            shown((id, name), runtime, &state)
+        }
         (read, state) => {
             let id = word(row, "channel_id").unwrap_or(ChannelId::from_bytes([0; 16]));
             let channel = (id, word(row, "channel").unwrap_or_else(|_| unreadable_name()));
@@ -82,7 +100,9 @@ pub(super) fn shown_or_broken(row: &Row) -> Instance {
 pub(super) fn read_revision(row: &Row, id: InstanceId) -> Result<i64> {
     let found: InstanceId = word(row, "id")?;
     if found != id {
-        return Err(StoreError::Corrupt(format!("column id holds {found}, and its service and its channel make {id}")));
+        return Err(StoreError::Corrupt(format!(
+            "column id holds {found}, and its service and its channel make {id}"
+        )));
     }
     number(row, "revision")
 }
@@ -93,21 +113,41 @@ pub(super) fn read_loaded(row: &Row) -> Result<LoadedInstance> {
     let (service, channel): (ServiceId, ChannelId) = named("instances", KEYS, row, ids())?;
     let mut damage = Vec::new();
     let names = || -> Result<_> {
-        let application: (ApplicationId, ApplicationName) = (word(row, "application_id")?, word(row, "applications.name")?);
-        let (service, channel) = ((service, word(row, "services.name")?), (channel, word(row, "channels.name")?));
+        let application: (ApplicationId, ApplicationName) =
+            (word(row, "application_id")?, word(row, "applications.name")?);
+        let (service, channel) =
+            ((service, word(row, "services.name")?), (channel, word(row, "channels.name")?));
         let owner: ApplicationId = word(row, "channels.application_id")?;
         if owner != application.0 {
-            return Err(StoreError::Corrupt(format!("its channel is of {owner}, and its service of {}", application.0)));
+            return Err(StoreError::Corrupt(format!(
+                "its channel is of {owner}, and its service of {}",
+                application.0
+            )));
         }
-        Ok((application, service, channel, get::<Option<i64>>(row, "channels.deleted_at")?.is_some()))
+        Ok((
+            application,
+            service,
+            channel,
+            get::<Option<i64>>(row, "channels.deleted_at")?.is_some(),
+        ))
     };
     let (application, service, channel, gone) = names().unwrap_or_else(|error| {
         damage.push(error);
-        let application = (ApplicationId::from_bytes([0; 16]), word(row, "applications.name").unwrap_or_else(|_| unreadable_name()));
+        let application = (
+            ApplicationId::from_bytes([0; 16]),
+            word(row, "applications.name").unwrap_or_else(|_| unreadable_name()),
+        );
         let service = (service, word(row, "services.name").unwrap_or_else(|_| unreadable_name()));
-        (application, service, (channel, word(row, "channels.name").unwrap_or_else(|_| unreadable_name())), false)
+        (
+            application,
+            service,
+            (channel, word(row, "channels.name").unwrap_or_else(|_| unreadable_name())),
+            false,
+        )
     });
-    let revision = read_revision(row, InstanceId::of(service.0, channel.0)).map_err(|error| damage.push(error)).unwrap_or_default();
+    let revision = read_revision(row, InstanceId::of(service.0, channel.0))
+        .map_err(|error| damage.push(error))
+        .unwrap_or_default();
     let needs_hand = !damage.is_empty();
     let state: Result<State> = json(row, "state");
     let runtime = word(row, "runtime").unwrap_or_else(|error| {
@@ -115,7 +155,8 @@ pub(super) fn read_loaded(row: &Row) -> Result<LoadedInstance> {
         let desired = state.as_ref().ok().and_then(State::desired);
         desired.map_or_else(unreadable_name, |desired| desired.runtime.clone())
     });
-    let why = damage.into_iter().next().map(|error| named::<()>("instances", KEYS, row, Err(error)));
+    let why =
+        damage.into_iter().next().map(|error| named::<()>("instances", KEYS, row, Err(error)));
     Ok(LoadedInstance {
         application,
         service,
@@ -128,6 +169,8 @@ pub(super) fn read_loaded(row: &Row) -> Result<LoadedInstance> {
         // One whose status cannot be read is written anew as one that was broken and goes on.
         is_broken: word(row, "status").map_or(true, |status: Status| status == Status::Broken),
         gone,
-        damage: why.and_then(std::result::Result::err).map(|error| RowDamage { why: error.to_string(), needs_hand }),
+        damage: why
+            .and_then(std::result::Result::err)
+            .map(|error| RowDamage { why: error.to_string(), needs_hand }),
     })
 }

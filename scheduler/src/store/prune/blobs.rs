@@ -9,11 +9,13 @@ use super::super::step::RowsStep;
 use super::super::{Db, Result, Store, StoreError, meta, structured};
 use super::ids;
 
-/// How far the noting of blobs of before has come, counted down from the newest job of then; 0 = all are noted.
+/// How far the noting of blobs of before has come, counted down from the newest job of then; 0 =
+/// all are noted.
 pub(in crate::store) const LEFT: &str = "blobs_to_note";
 
 impl Store {
-    /// Blobs that no job left since `logs`, and no apply since `applies`, after this one in the order of their last use.
+    /// Blobs that no job left since `logs`, and no apply since `applies`, after this one in the
+    /// order of their last use.
     pub async fn old_blobs(
         &self,
         logs: Timestamp,
@@ -23,7 +25,8 @@ impl Store {
     ) -> Result<RowsStep<BlobId, (i64, Vec<u8>)>> {
         let rows = sqlx::query(
             "SELECT used_at, id, CAST(id AS BLOB) AS place FROM blobs
-             WHERE (used_at, id) > ($1, CAST($2 AS TEXT)) AND used_at < $3 AND (applied_at IS NULL OR applied_at < $4) AND typeof(id) = 'text'
+             WHERE (used_at, id) > ($1, CAST($2 AS TEXT)) AND used_at < $3 AND (applied_at IS NULL \
+             OR applied_at < $4) AND typeof(id) = 'text'
              ORDER BY used_at, id LIMIT $5",
         )
         .bind(after.0)
@@ -33,8 +36,12 @@ impl Store {
         .bind(i64::from(limit))
         .fetch_all(&self.read)
         .await?;
-        let last = rows.last().map(|row| Ok::<_, StoreError>((row.try_get("used_at")?, row.try_get("place")?))).transpose()?;
-        let (rows, unreadable) = readable(&rows, |row| named("blobs", &["id"], row, word(row, "id")))?;
+        let last = rows
+            .last()
+            .map(|row| Ok::<_, StoreError>((row.try_get("used_at")?, row.try_get("place")?)))
+            .transpose()?;
+        let (rows, unreadable) =
+            readable(&rows, |row| named("blobs", &["id"], row, word(row, "id")))?;
         Ok(RowsStep { rows, unreadable, last })
     }
 
@@ -55,7 +62,11 @@ impl Store {
         let mut query = QueryBuilder::<Db>::new("SELECT id FROM blobs WHERE id IN (");
         ids(&mut query, blobs);
         let rows: Vec<String> = query.build_query_scalar().fetch_all(&self.read).await?;
-        rows.iter().map(|id| id.parse().map_err(|error| StoreError::Corrupt(format!("table blobs: {error}")))).collect()
+        rows.iter()
+            .map(|id| {
+                id.parse().map_err(|error| StoreError::Corrupt(format!("table blobs: {error}")))
+            })
+            .collect()
     }
 
     /// How far something has come; `None` where it has not begun, or where nobody can read how far.
@@ -67,7 +78,8 @@ impl Store {
         }
     }
 
-    /// Notes the blobs of jobs that ended before blobs were noted; `false` when that is done. At most `limit` jobs at a time.
+    /// Notes the blobs of jobs that ended before blobs were noted; `false` when that is done. At
+    /// most `limit` jobs at a time.
     pub async fn note_blobs_of_before(&self, limit: u32) -> Result<bool> {
         let left = match self.progress(LEFT).await? {
             Some(left) => left,

@@ -10,10 +10,14 @@ use super::super::{Connection, Db, Result};
 use super::{ReleaseChannelRow, ReleaseRow};
 use crate::compile::Commands;
 
-pub(in crate::store) async fn insert(connection: &mut Connection, releases: &[&ReleaseRow]) -> Result<()> {
+pub(in crate::store) async fn insert(
+    connection: &mut Connection,
+    releases: &[&ReleaseRow],
+) -> Result<()> {
     for piece in pieces(releases) {
         QueryBuilder::<Db>::new(
-            "INSERT INTO releases (id, service_id, seq, number, version, params, created_at, created_by, rolled_back_to, service_version) ",
+            "INSERT INTO releases (id, service_id, seq, number, version, params, created_at, \
+             created_by, rolled_back_to, service_version) ",
         )
         .push_values(piece, |mut row, release| {
             row.push_bind(release.id.to_string())
@@ -34,26 +38,38 @@ pub(in crate::store) async fn insert(connection: &mut Connection, releases: &[&R
     Ok(())
 }
 
-pub(in crate::store) async fn put_channels(connection: &mut Connection, rows: &[ReleaseChannelRow]) -> Result<()> {
+pub(in crate::store) async fn put_channels(
+    connection: &mut Connection,
+    rows: &[ReleaseChannelRow],
+) -> Result<()> {
     for piece in pieces(rows) {
-        QueryBuilder::<Db>::new("INSERT INTO release_channels (release_id, channel_id, status, compiled, desired, converged_at) ")
-            .push_values(piece, |mut row, channel| {
-                row.push_bind(channel.release.to_string())
-                    .push_bind(channel.channel.to_string())
-                    .push_bind(channel.status.as_str())
-                    .push_bind(channel.compiled.to_string())
-                    .push_bind(to_json(&channel.desired))
-                    .push_bind(channel.converged_at.map(Timestamp::as_millis));
-            })
-            .push(" ON CONFLICT (release_id, channel_id) DO UPDATE SET compiled = excluded.compiled, desired = excluded.desired")
-            .build()
-            .execute(&mut *connection)
-            .await?;
+        QueryBuilder::<Db>::new(
+            "INSERT INTO release_channels (release_id, channel_id, status, compiled, desired, \
+             converged_at) ",
+        )
+        .push_values(piece, |mut row, channel| {
+            row.push_bind(channel.release.to_string())
+                .push_bind(channel.channel.to_string())
+                .push_bind(channel.status.as_str())
+                .push_bind(channel.compiled.to_string())
+                .push_bind(to_json(&channel.desired))
+                .push_bind(channel.converged_at.map(Timestamp::as_millis));
+        })
+        .push(
+            " ON CONFLICT (release_id, channel_id) DO UPDATE SET compiled = excluded.compiled, \
+             desired = excluded.desired",
+        )
+        .build()
+        .execute(&mut *connection)
+        .await?;
     }
     Ok(())
 }
 
-pub(in crate::store) async fn put_compiled(connection: &mut Connection, compiled: &[(BlobId, &Commands)]) -> Result<()> {
+pub(in crate::store) async fn put_compiled(
+    connection: &mut Connection,
+    compiled: &[(BlobId, &Commands)],
+) -> Result<()> {
     for piece in pieces(compiled) {
         QueryBuilder::<Db>::new("INSERT INTO compiled (digest, body) ")
             .push_values(piece, |mut row, (digest, commands)| {
@@ -78,7 +94,12 @@ pub(in crate::store) struct StatusChange {
 }
 
 impl StatusChange {
-    pub(in crate::store) fn new(release: ReleaseId, channel: ChannelId, status: Status, at: Timestamp) -> Self {
+    pub(in crate::store) fn new(
+        release: ReleaseId,
+        channel: ChannelId,
+        status: Status,
+        at: Timestamp,
+    ) -> Self {
         Self { release, channel, status, converged_at: (status == Status::Converged).then_some(at) }
     }
 
@@ -95,17 +116,22 @@ pub(in crate::store) async fn set_refused(
     channel: ChannelId,
     refused: bool,
 ) -> Result<()> {
-    sqlx::query("UPDATE release_channels SET refused = $1 WHERE release_id = $2 AND channel_id = $3")
-        .bind(i64::from(refused))
-        .bind(release.to_string())
-        .bind(channel.to_string())
-        .execute(connection)
-        .await?;
+    sqlx::query(
+        "UPDATE release_channels SET refused = $1 WHERE release_id = $2 AND channel_id = $3",
+    )
+    .bind(i64::from(refused))
+    .bind(release.to_string())
+    .bind(channel.to_string())
+    .execute(connection)
+    .await?;
     Ok(())
 }
 
 /// Writes how instances stand into their releases; `converged_at` keeps the first instant.
-pub(in crate::store) async fn set_statuses(connection: &mut Connection, changes: &[StatusChange]) -> Result<()> {
+pub(in crate::store) async fn set_statuses(
+    connection: &mut Connection,
+    changes: &[StatusChange],
+) -> Result<()> {
     for piece in pieces(changes) {
         QueryBuilder::<Db>::new("WITH changes (release_id, channel_id, status, converged_at) AS (")
             .push_values(piece, |mut row, change| {
@@ -115,9 +141,10 @@ pub(in crate::store) async fn set_statuses(connection: &mut Connection, changes:
                     .push_bind(change.converged_at.map(Timestamp::as_millis));
             })
             .push(
-                ") UPDATE release_channels SET status = changes.status, \
-                 converged_at = COALESCE(release_channels.converged_at, changes.converged_at) FROM changes \
-                 WHERE release_channels.release_id = changes.release_id AND release_channels.channel_id = changes.channel_id",
+                ") UPDATE release_channels SET status = changes.status, converged_at = \
+                 COALESCE(release_channels.converged_at, changes.converged_at) FROM changes WHERE \
+                 release_channels.release_id = changes.release_id AND release_channels.channel_id \
+                 = changes.channel_id",
             )
             .build()
             .execute(&mut *connection)

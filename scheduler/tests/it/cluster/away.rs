@@ -1,4 +1,5 @@
-//! Pods that went while the scheduler was away: what is merely not in the books any more is not known to be gone (promise P1).
+//! Pods that went while the scheduler was away: what is merely not in the books any more is not
+//! known to be gone (promise P1).
 
 use schema::status::JobKind;
 use serde_json::{Value, json};
@@ -7,7 +8,8 @@ use super::ends::{ended, running};
 use super::fake::Fake;
 use super::{World, job_id};
 
-/// What becomes of a job of this kind whose command ran when the scheduler went, when this has happened by the time that it is back.
+/// What becomes of a job of this kind whose command ran when the scheduler went, when this has
+/// happened by the time that it is back.
 async fn after(kind: JobKind, happened: impl FnOnce(&Fake)) -> World {
     let mut world = World::new().await;
     let mut spec = world.spec();
@@ -24,7 +26,9 @@ async fn after(kind: JobKind, happened: impl FnOnce(&Fake)) -> World {
 
 /// How an apply and a fetch end of which nothing is left then: who only looks may look twice.
 async fn check(happened: fn(&Fake), why: &str) {
-    for (kind, gone) in [(JobKind::Apply, "not gone"), (JobKind::Fetch, "gone"), (JobKind::GetInfo, "gone")] {
+    for (kind, gone) in
+        [(JobKind::Apply, "not gone"), (JobKind::Fetch, "gone"), (JobKind::GetInfo, "gone")]
+    {
         let end = after(kind, happened).await.end().await;
         assert_eq!(end, format!("{gone}, unknown: {why}"), "{kind}");
     }
@@ -44,7 +48,8 @@ async fn p1_an_apply_whose_job_and_pod_were_deleted_while_nobody_watched_may_sti
 }
 
 #[tokio::test]
-async fn p1_an_apply_whose_pod_was_deleted_while_nobody_watched_may_still_run_whatever_its_job_counts() {
+async fn p1_an_apply_whose_pod_was_deleted_while_nobody_watched_may_still_run_whatever_its_job_counts()
+ {
     check(
         |fake| {
             fake.lose("/pods/");
@@ -56,7 +61,8 @@ async fn p1_an_apply_whose_pod_was_deleted_while_nobody_watched_may_still_run_wh
 }
 
 #[tokio::test]
-async fn p1_an_apply_whose_job_was_suspended_and_whose_pod_went_while_nobody_watched_may_still_run() {
+async fn p1_an_apply_whose_job_was_suspended_and_whose_pod_went_while_nobody_watched_may_still_run()
+{
     check(
         |fake| {
             fake.lose("/pods/");
@@ -76,9 +82,16 @@ async fn p1_nor_is_an_apply_gone_whose_job_is_deleted_once_the_scheduler_is_back
         before = asked(fake);
     })
     .await;
-    world.until("its Job to be found and watched", |fake| asked(fake).0 >= before.0 + 2 && asked(fake).1 > before.1).await;
+    world
+        .until("its Job to be found and watched", |fake| {
+            asked(fake).0 >= before.0 + 2 && asked(fake).1 > before.1
+        })
+        .await;
     world.fake.delete("/jobs/");
-    assert_eq!(world.end().await, "not gone, unknown: its Job was deleted, and nobody saw a Pod of it");
+    assert_eq!(
+        world.end().await,
+        "not gone, unknown: its Job was deleted, and nobody saw a Pod of it"
+    );
 }
 
 #[tokio::test]
@@ -100,8 +113,10 @@ fn asked_to_end() -> Value {
 async fn p1_p3_a_pod_that_is_about_to_end_when_the_scheduler_is_back_is_followed_to_its_end() {
     let suspended: fn(&Fake) = |fake| fake.job(|job| job["spec"]["suspend"] = true.into());
     let deleted: fn(&Fake) = |fake| fake.lose("/jobs/");
-    for (happened, why) in [(suspended, "somebody suspended its Job, which ends what runs"), (deleted, "its Job was deleted while it ran")]
-    {
+    for (happened, why) in [
+        (suspended, "somebody suspended its Job, which ends what runs"),
+        (deleted, "its Job was deleted while it ran"),
+    ] {
         let mut world = after(JobKind::Apply, |fake| {
             fake.pod(asked_to_end(), running());
             happened(fake);

@@ -1,4 +1,5 @@
-//! Jobs that somebody in the cluster changed, an admission webhook or a person, so that their command could run again unseen.
+//! Jobs that somebody in the cluster changed, an admission webhook or a person, so that their
+//! command could run again unseen.
 
 use std::time::Duration;
 
@@ -16,14 +17,22 @@ const SOON: Duration = Duration::from_secs(2);
 async fn p1_a_job_to_which_the_cluster_gave_more_tries_is_never_let_go() {
     for (change, what) in [
         (json!({"backoffLimit": 2}), "`backoffLimit` is 2"),
-        (json!({"template": {"spec": {"restartPolicy": "OnFailure"}}}), "`restartPolicy` is OnFailure"),
+        (
+            json!({"template": {"spec": {"restartPolicy": "OnFailure"}}}),
+            "`restartPolicy` is OnFailure",
+        ),
         (json!({"parallelism": 2}), "`parallelism` is 2"),
     ] {
         let mut world = World::new().await;
         world.fake.admit_jobs_with(json!({"spec": change}));
         world.runner.start(world.spec());
         let end = world.end().await;
-        assert!(end.starts_with(&format!("gone, never: the cluster changed its Job: {what}, which was not asked for")), "{end}");
+        assert!(
+            end.starts_with(&format!(
+                "gone, never: the cluster changed its Job: {what}, which was not asked for"
+            )),
+            "{end}"
+        );
         assert_eq!((world.fake.object("/jobs/"), world.fake.object("/pods/")), (None, None));
     }
 }
@@ -46,7 +55,11 @@ async fn p1_a_job_that_was_given_more_tries_while_it_ran_is_ended_before_its_end
     tokio::time::sleep(SOON).await;
     world.fake.pod(json!({}), ended(1, "Error"));
     assert_eq!(world.end().await, "gone, exit Some(1)");
-    assert_eq!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"], 1, "it makes no other Pod");
+    assert_eq!(
+        world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"],
+        1,
+        "it makes no other Pod"
+    );
 }
 
 /// With an end that is stored too: a controller that lags calls a Job over some time after its Pod.
@@ -63,20 +76,27 @@ async fn p1_an_apply_waits_for_the_job_of_an_earlier_one_that_is_not_over() {
         world.runner.start(JobSpec { job: JobId::derive(&[b"another"]), ..world.spec() });
         let told = world.told().await;
         assert!(
-            told.starts_with("waits, surroundings: an earlier apply of this instance is not over in the cluster: the Job svc-apply-"),
+            told.starts_with(
+                "waits, surroundings: an earlier apply of this instance is not over in the \
+                 cluster: the Job svc-apply-"
+            ),
             "{told}"
         );
         tokio::time::sleep(SOON).await;
         assert_eq!(world.fake.count("PATCH", "/jobs/"), made);
-        world.fake.job(|job| job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]}));
+        world.fake.job(|job| {
+            job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]})
+        });
         world.fake.set_runs(true);
         assert_eq!(world.end().await, "gone, exit Some(0)");
     }
 }
 
-/// The controller of Jobs expects for 5 minutes to see the Pod that it made where that was deleted before, and looks no more after that.
+/// The controller of Jobs expects for 5 minutes to see the Pod that it made where that was deleted
+/// before, and looks no more after that.
 #[tokio::test]
-async fn p6_a_job_of_an_earlier_apply_that_its_controller_never_calls_over_keeps_no_apply_waiting_once_its_pods_have_ended() {
+async fn p6_a_job_of_an_earlier_apply_that_its_controller_never_calls_over_keeps_no_apply_waiting_once_its_pods_have_ended()
+ {
     let mut world = running_world().await;
     world.fake.pod(json!({}), ended(1, "Error"));
     assert_eq!(world.end().await, "gone, exit Some(1)");
@@ -88,9 +108,18 @@ async fn p6_a_job_of_an_earlier_apply_that_its_controller_never_calls_over_keeps
     let made = world.fake.count("PATCH", "/jobs/");
     world.runner.start(JobSpec { job: JobId::derive(&[b"another"]), ..world.spec() });
     let told = world.told().await;
-    assert!(told.starts_with("waits, surroundings: an earlier apply of this instance is not over in the cluster"), "{told}");
+    assert!(
+        told.starts_with(
+            "waits, surroundings: an earlier apply of this instance is not over in the cluster"
+        ),
+        "{told}"
+    );
     tokio::time::sleep(SOON).await;
-    assert_eq!(world.fake.count("PATCH", "/jobs/"), made, "whatever its Job counts, a Pod of it runs");
+    assert_eq!(
+        world.fake.count("PATCH", "/jobs/"),
+        made,
+        "whatever its Job counts, a Pod of it runs"
+    );
     world.fake.set_runs(true);
     world.fake.pod(json!({}), ended(1, "Error"));
     assert_eq!(world.end().await, "gone, exit Some(0)");
@@ -102,10 +131,14 @@ async fn p1_a_job_that_was_scaled_to_nothing_cannot_be_scaled_up_again_unseen() 
         let mut world = running_with_tries(tries).await;
         world.fake.job(|job| job["spec"]["parallelism"] = 0.into());
         tokio::time::sleep(SOON).await;
-        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30});
+        let deleted =
+            json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30});
         world.fake.pod(deleted, ended(143, "Error"));
         let end = tokio::time::timeout(SOON * 5, world.end()).await.expect("nothing runs any more");
-        assert_eq!(end, "gone, unknown: somebody suspended its Job, which ends what runs", "{tries} more tries");
+        assert_eq!(
+            end, "gone, unknown: somebody suspended its Job, which ends what runs",
+            "{tries} more tries"
+        );
         assert_eq!(world.fake.object("/jobs/"), None);
     }
 }

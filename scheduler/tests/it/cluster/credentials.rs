@@ -1,4 +1,5 @@
-//! A kubeconfig whose credentials were changed, as everything that rotates them does; a cluster that does not know yet what it permits.
+//! A kubeconfig whose credentials were changed, as everything that rotates them does; a cluster
+//! that does not know yet what it permits.
 
 use axum::http::Method;
 use serde_json::json;
@@ -29,7 +30,9 @@ async fn credentials_that_are_refused_are_read_again_and_the_job_goes_on() {
     // The connection is known before the file changes.
     world.runner.start(world.spec());
     assert_eq!(world.end().await, "gone, exit Some(0)");
-    world.fake.job(|job| job["status"] = serde_json::json!({"conditions": [{"type": "Complete", "status": "True"}]}));
+    world.fake.job(|job| {
+        job["status"] = serde_json::json!({"conditions": [{"type": "Complete", "status": "True"}]})
+    });
     rotate(&world);
     let mut spec = world.spec();
     spec.job = schema::id::JobId::derive(&[b"another"]);
@@ -43,14 +46,19 @@ async fn credentials_that_are_refused_for_a_while_are_a_wait_that_says_so() {
     world.fake.accept_only("new");
     world.runner.start(world.spec());
     let told = world.told().await;
-    assert!(told.starts_with("waits, surroundings: ") && told.contains("the credentials of the kubeconfig are not accepted"), "{told}");
+    assert!(
+        told.starts_with("waits, surroundings: ")
+            && told.contains("the credentials of the kubeconfig are not accepted"),
+        "{told}"
+    );
     rotate(&world);
     assert_eq!(world.end().await, "gone, exit Some(0)");
 }
 
 #[tokio::test]
 async fn p6_a_cluster_that_comes_back_before_it_knows_its_roles_is_asked_again() {
-    let forbidden = Fault::Say(403, "jobs.batch is forbidden: User \"u\" cannot patch resource \"jobs\"");
+    let forbidden =
+        Fault::Say(403, "jobs.batch is forbidden: User \"u\" cannot patch resource \"jobs\"");
     let path = "/jobs/";
     // Making its Job, and letting it go.
     for pass in [0, 2] {
@@ -63,12 +71,16 @@ async fn p6_a_cluster_that_comes_back_before_it_knows_its_roles_is_asked_again()
 #[tokio::test]
 async fn rule_13_a_plugin_that_takes_long_is_told_as_a_wait_and_a_stop_is_heard_meanwhile() {
     let mut world = World::new().await;
-    let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ['20'], interactiveMode: Never}";
+    let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ['20'], \
+                interactiveMode: Never}";
     let kubeconfig = world.fake.kubeconfig().replace("token: t", exec);
     std::fs::write(world.dir.path().join("kubeconfig"), kubeconfig).unwrap();
     world.runner.start(world.spec());
     let told = world.told().await;
-    assert!(told.starts_with("waits, surroundings: its kubeconfig gives no connection yet; a plugin"), "{told}");
+    assert!(
+        told.starts_with("waits, surroundings: its kubeconfig gives no connection yet; a plugin"),
+        "{told}"
+    );
     assert!(world.runner.stop(job_id()));
     assert_eq!(world.end().await, "gone, never: it was stopped before it was started");
 }

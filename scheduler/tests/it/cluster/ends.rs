@@ -1,5 +1,6 @@
-//! Every way in which a cluster ends a job, or keeps it from starting for good, has words of its own; what nobody knows is unknown,
-//! and only what never ran through no fault of its own is tried again.
+//! Every way in which a cluster ends a job, or keeps it from starting for good, has words of its
+//! own; what nobody knows is unknown, and only what never ran through no fault of its own is tried
+//! again.
 
 use axum::http::Method;
 use pvn_scheduler::clock::Clock;
@@ -10,8 +11,8 @@ use serde_json::{Value, json};
 use super::World;
 use super::fake::{Fake, Fault};
 
-/// What the cluster does to a job whose Job was let go, or whose command runs, and how that ends; `*` stands for what depends on
-/// which of two watches is faster.
+/// What the cluster does to a job whose Job was let go, or whose command runs, and how that ends;
+/// `*` stands for what depends on which of two watches is faster.
 type Row = (From, fn(&Fake), &'static str);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -36,7 +37,8 @@ pub(super) async fn running_world() -> World {
 
 /// The same with a Job whose file gives it so many more tries.
 pub(super) async fn running_with_tries(more: u32) -> World {
-    running_as(|spec| spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = more.into()).await
+    running_as(|spec| spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = more.into())
+        .await
 }
 
 async fn running_as(change: impl FnOnce(&mut JobSpec)) -> World {
@@ -67,7 +69,8 @@ fn ended_at(code: i32, reason: &str, started_at: &str, finished_at: &str) -> Val
 /// The same with what a wrapper left as the container's last words.
 pub(super) fn ended_saying(code: i32, report: &Report) -> Value {
     let mut status = ended(code, "Error");
-    status["containerStatuses"][0]["state"]["terminated"]["message"] = serde_json::to_string(report).unwrap().into();
+    status["containerStatuses"][0]["state"]["terminated"]["message"] =
+        serde_json::to_string(report).unwrap().into();
     status
 }
 
@@ -80,7 +83,8 @@ pub(super) fn ended_beside_another(code: i32, reason: &str) -> Value {
 
 fn disrupted(fake: &Fake, reason: &str) {
     let mut status = ended(143, "Error");
-    status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"}]);
+    status["conditions"] =
+        json!([{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"}]);
     fake.pod(json!({}), status);
 }
 
@@ -99,7 +103,11 @@ fn init(fake: &Fake, name: &str) {
 }
 
 const ROWS: &[Row] = &[
-    (From::Running, |fake| fake.pod(json!({}), ended(137, "OOMKilled")), "gone, exit Some(137) by OOM"),
+    (
+        From::Running,
+        |fake| fake.pod(json!({}), ended(137, "OOMKilled")),
+        "gone, exit Some(137) by OOM",
+    ),
     (
         From::Running,
         |fake| {
@@ -110,18 +118,45 @@ const ROWS: &[Row] = &[
         },
         "gone, unknown: Evicted: The node was low on resource: memory.",
     ),
-    (From::Running, |fake| disrupted(fake, "EvictionByEvictionAPI"), "gone, unknown: its Pod was evicted: m"),
-    (From::Running, |fake| disrupted(fake, "PreemptionByScheduler"), "gone, unknown: its Pod made room for another: m"),
-    (From::Running, |fake| disrupted(fake, "DeletionByTaintManager"), "gone, unknown: its node is lost or was emptied: m"),
-    (From::Running, |fake| disrupted(fake, "DeletionByPodGC"), "gone, unknown: its node is gone: m"),
     (
         From::Running,
-        |fake| fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}), running()),
-        "not gone, unknown: its Pod was to end and did not: its node does not answer, and the command may still run there",
+        |fake| disrupted(fake, "EvictionByEvictionAPI"),
+        "gone, unknown: its Pod was evicted: m",
     ),
-    (From::Running, |fake| fake.pod(json!({}), ended(137, "ContainerStatusUnknown")), "gone, unknown: ContainerStatusUnknown"),
+    (
+        From::Running,
+        |fake| disrupted(fake, "PreemptionByScheduler"),
+        "gone, unknown: its Pod made room for another: m",
+    ),
+    (
+        From::Running,
+        |fake| disrupted(fake, "DeletionByTaintManager"),
+        "gone, unknown: its node is lost or was emptied: m",
+    ),
+    (
+        From::Running,
+        |fake| disrupted(fake, "DeletionByPodGC"),
+        "gone, unknown: its node is gone: m",
+    ),
+    (
+        From::Running,
+        |fake| {
+            fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}), running())
+        },
+        "not gone, unknown: its Pod was to end and did not: its node does not answer, and the \
+         command may still run there",
+    ),
+    (
+        From::Running,
+        |fake| fake.pod(json!({}), ended(137, "ContainerStatusUnknown")),
+        "gone, unknown: ContainerStatusUnknown",
+    ),
     // Gone from the books, without its node's word that it ended: deleted by force, say.
-    (From::Running, |fake| fake.delete("/pods/"), "not gone, unknown: its Pod was deleted, and its node*"),
+    (
+        From::Running,
+        |fake| fake.delete("/pods/"),
+        "not gone, unknown: its Pod was deleted, and its node*",
+    ),
     (
         From::Running,
         |fake| {
@@ -130,7 +165,11 @@ const ROWS: &[Row] = &[
         },
         "not gone, unknown: its *Pod *deleted*",
     ),
-    (From::Running, |fake| fake.delete("/namespaces/n"), "not gone, unknown: its *Pod *deleted*, with its namespace `n`"),
+    (
+        From::Running,
+        |fake| fake.delete("/namespaces/n"),
+        "not gone, unknown: its *Pod *deleted*, with its namespace `n`",
+    ),
     (
         From::LetGo,
         |fake| {
@@ -151,7 +190,10 @@ const ROWS: &[Row] = &[
     (
         From::LetGo,
         |fake| {
-            fake.pod(json!({}), status("Pending", &json!({"waiting": {"reason": "ContainerCreating"}})));
+            fake.pod(
+                json!({}),
+                status("Pending", &json!({"waiting": {"reason": "ContainerCreating"}})),
+            );
             fake.delete("/pods/");
         },
         "not gone, unknown: its Pod was deleted, and its node*",
@@ -166,10 +208,16 @@ const ROWS: &[Row] = &[
         },
         "not gone, unknown: its node is gone: m",
     ),
-    (From::LetGo, |fake| fake.delete("/jobs/"), "gone, unknown: its Job was deleted, and nobody saw a Pod of it"),
     (
         From::LetGo,
-        |fake| fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), ended(0, "Completed")),
+        |fake| fake.delete("/jobs/"),
+        "gone, unknown: its Job was deleted, and nobody saw a Pod of it",
+    ),
+    (
+        From::LetGo,
+        |fake| {
+            fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), ended(0, "Completed"))
+        },
         "gone, unknown: its Pod was deleted while it ran",
     ),
     // Whatever it says of itself when it was asked to end: 2 would be work for an apply.
@@ -185,22 +233,36 @@ const ROWS: &[Row] = &[
         },
         "gone, unknown: its Pod was deleted while it ran",
     ),
-    (From::LetGo, |fake| init(fake, "pvn-wrapper"), "gone, never, surroundings: its init container `pvn-wrapper` ended with 4: Error"),
-    // It has effects of its own, and the command's attempts are not its.
-    (From::LetGo, |fake| init(fake, "migrate"), "gone, never: its init container `migrate` ended with 4: Error"),
     (
         From::LetGo,
-        |fake| {
-            let all = init_ended("migrate", &json!({"exitCode": 0, "reason": "Completed", "startedAt": "2026-01-01T00:00:00Z"}));
-            fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:30Z"}), all);
-        },
-        "gone, never: its Pod was deleted while it ran; its init container `migrate` had begun and may have done something, so it is not \
-         tried again by itself",
+        |fake| init(fake, "pvn-wrapper"),
+        "gone, never, surroundings: its init container `pvn-wrapper` ended with 4: Error",
+    ),
+    // It has effects of its own, and the command's attempts are not its.
+    (
+        From::LetGo,
+        |fake| init(fake, "migrate"),
+        "gone, never: its init container `migrate` ended with 4: Error",
     ),
     (
         From::LetGo,
         |fake| {
-            let mut all = init_ended("migrate", &json!({"exitCode": 137, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z"}));
+            let all = init_ended(
+                "migrate",
+                &json!({"exitCode": 0, "reason": "Completed", "startedAt": "2026-01-01T00:00:00Z"}),
+            );
+            fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:30Z"}), all);
+        },
+        "gone, never: its Pod was deleted while it ran; its init container `migrate` had begun \
+         and may have done something, so it is not tried again by itself",
+    ),
+    (
+        From::LetGo,
+        |fake| {
+            let mut all = init_ended(
+                "migrate",
+                &json!({"exitCode": 137, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z"}),
+            );
             all["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m"}]);
             fake.pod(json!({}), all);
         },
@@ -208,7 +270,9 @@ const ROWS: &[Row] = &[
     ),
     (
         From::LetGo,
-        |fake| fake.pod(json!({}), json!({"phase": "Failed", "reason": "OutOfcpu", "message": "m"})),
+        |fake| {
+            fake.pod(json!({}), json!({"phase": "Failed", "reason": "OutOfcpu", "message": "m"}))
+        },
         "gone, never, surroundings: OutOfcpu: m",
     ),
     (From::LetGo, |fake| fake.pod(json!({}), ended(128, "StartError")), "gone, never: StartError"),
@@ -218,8 +282,11 @@ const ROWS: &[Row] = &[
 fn matches(line: &str, expected: &str) -> bool {
     let mut rest = line;
     let mut parts = expected.split('*').peekable();
-    let begins = parts.next().is_some_and(|first| rest.strip_prefix(first).map(|left| rest = left).is_some());
-    let goes_on = parts.all(|part| rest.find(part).map(|at| rest = &rest[at + part.len()..]).is_some());
+    let begins = parts
+        .next()
+        .is_some_and(|first| rest.strip_prefix(first).map(|left| rest = left).is_some());
+    let goes_on =
+        parts.all(|part| rest.find(part).map(|at| rest = &rest[at + part.len()..]).is_some());
     begins && goes_on && (rest.is_empty() || expected.ends_with('*'))
 }
 
@@ -265,11 +332,18 @@ async fn p3_what_cannot_start_in_time_ends_with_the_reason_and_only_what_may_pas
                 });
                 fake.put("/api/v1/namespaces/n/events/e", event);
             },
-            "gone, never, surroundings: it did not start in time: FailedCreate: pods \"p\" is forbidden: exceeded quota: few",
+            "gone, never, surroundings: it did not start in time: FailedCreate: pods \"p\" is \
+             forbidden: exceeded quota: few",
         ),
         check_late(
             |_| {},
-            |fake| fake.pod(json!({}), status("Pending", &json!({"waiting": {"reason": "ErrImagePull", "message": "x: not found"}}))),
+            |fake| fake.pod(
+                json!({}),
+                status(
+                    "Pending",
+                    &json!({"waiting": {"reason": "ErrImagePull", "message": "x: not found"}})
+                )
+            ),
             "gone, never: it did not start in time: ErrImagePull: x: not found",
         ),
         check_late(
@@ -283,7 +357,11 @@ async fn p3_what_cannot_start_in_time_ends_with_the_reason_and_only_what_may_pas
         check_late(
             |fake| {
                 for _ in 0..100 {
-                    fake.fail(Method::PATCH, "/jobs/", Fault::Say(403, "jobs is forbidden: exceeded quota: few"));
+                    fake.fail(
+                        Method::PATCH,
+                        "/jobs/",
+                        Fault::Say(403, "jobs is forbidden: exceeded quota: few"),
+                    );
                 }
             },
             |_| {},
@@ -302,7 +380,10 @@ async fn p3_an_init_container_that_the_timeout_ended_is_not_run_again() {
     let state = json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}});
     all["initContainerStatuses"] = json!([{"name": "prep", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]);
     world.fake.pod(json!({}), all);
-    assert_eq!(world.end().await, "gone, never: it ran past its timeout and was stopped while its init container `prep` ran");
+    assert_eq!(
+        world.end().await,
+        "gone, never: it ran past its timeout and was stopped while its init container `prep` ran"
+    );
 }
 
 #[tokio::test]
@@ -322,9 +403,18 @@ async fn p1_a_job_that_somebody_suspended_while_it_ran_cannot_be_resumed_unseen(
     assert_eq!(world.told().await, "runs");
     let mut job = world.fake.object("/jobs/").unwrap();
     job["spec"]["suspend"] = true.into();
-    world.fake.put(&format!("/apis/batch/v1/namespaces/n/jobs/{}", job["metadata"]["name"].as_str().unwrap()), job);
-    world.fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}), ended(143, "Error"));
-    assert_eq!(world.end().await, "gone, unknown: somebody suspended its Job, which ends what runs");
+    world.fake.put(
+        &format!("/apis/batch/v1/namespaces/n/jobs/{}", job["metadata"]["name"].as_str().unwrap()),
+        job,
+    );
+    world.fake.pod(
+        json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}),
+        ended(143, "Error"),
+    );
+    assert_eq!(
+        world.end().await,
+        "gone, unknown: somebody suspended its Job, which ends what runs"
+    );
     assert_eq!(world.fake.object("/jobs/"), None);
 }
 

@@ -1,6 +1,7 @@
-//! A fake Kubernetes API server for what a real one does not do on demand: conflicts, overload, requests that are done and not
-//! answered, watches that end or are too old. It knows Jobs, Pods, Secrets and namespaces as far as the runner asks for them;
-//! a Job that is let go has a Pod at once, which ends with the exit code that the test says.
+//! A fake Kubernetes API server for what a real one does not do on demand: conflicts, overload,
+//! requests that are done and not answered, watches that end or are too old. It knows Jobs, Pods,
+//! Secrets and namespaces as far as the runner asks for them; a Job that is let go has a Pod at
+//! once, which ends with the exit code that the test says.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -115,7 +116,8 @@ impl Fake {
         self.world.lock().unwrap().faults.push_back((method, path, fault));
     }
 
-    /// From now on every request but a watch is refused with this status and these words; `None` ends it.
+    /// From now on every request but a watch is refused with this status and these words; `None`
+    /// ends it.
     pub(super) fn refuse_all(&self, with: Option<(u16, &'static str)>) {
         self.world.lock().unwrap().refuses = with;
     }
@@ -146,7 +148,13 @@ impl Fake {
     pub(super) fn job(&self, change: impl FnOnce(&mut Value)) {
         let mut job = self.object("/jobs/").expect("a Job was made");
         change(&mut job);
-        self.put(&format!("/apis/batch/v1/namespaces/n/jobs/{}", job["metadata"]["name"].as_str().unwrap()), job);
+        self.put(
+            &format!(
+                "/apis/batch/v1/namespaces/n/jobs/{}",
+                job["metadata"]["name"].as_str().unwrap()
+            ),
+            job,
+        );
     }
 
     /// Puts an object there, or in the place of the one with its name.
@@ -161,12 +169,21 @@ impl Fake {
 
     fn delete_if(&self, part: &str, also: impl Fn(&Value) -> bool) {
         let mut world = self.world.lock().unwrap();
-        let goes = |path: &str, object: &Value| path.contains(part) && object["metadata"]["finalizers"].is_null() && also(object);
-        let paths: Vec<String> = world.objects.iter().filter(|(path, object)| goes(path, object)).map(|(path, _)| path.clone()).collect();
+        let goes = |path: &str, object: &Value| {
+            path.contains(part) && object["metadata"]["finalizers"].is_null() && also(object)
+        };
+        let paths: Vec<String> = world
+            .objects
+            .iter()
+            .filter(|(path, object)| goes(path, object))
+            .map(|(path, _)| path.clone())
+            .collect();
         for path in paths {
             let object = world.objects.remove(&path).expect("it is there");
             // Nobody may be watching.
-            let _ = self.changes.send(Change::Event(list_of(&path), json!({"type": "DELETED", "object": object})));
+            let _ = self
+                .changes
+                .send(Change::Event(list_of(&path), json!({"type": "DELETED", "object": object})));
         }
     }
 
@@ -174,7 +191,8 @@ impl Fake {
     fn remove(&self, path: &str, options: &Value) -> Result<Value, u16> {
         let removed = self.world.lock().unwrap().objects.get(path).cloned().ok_or(404_u16)?;
         let wanted = &options["preconditions"];
-        let is_other = |field: &str| !wanted[field].is_null() && wanted[field] != removed["metadata"][field];
+        let is_other =
+            |field: &str| !wanted[field].is_null() && wanted[field] != removed["metadata"][field];
         if is_other("uid") || is_other("resourceVersion") {
             return Err(409);
         }
@@ -189,17 +207,27 @@ impl Fake {
 
     /// Deletes the Pod of this number ([`Fake::try_pod`]).
     pub(super) fn delete_pod(&self, number: u32) {
-        let name = self.object("/jobs/").expect("a Job was made")["metadata"]["name"].as_str().unwrap().to_owned();
+        let name = self.object("/jobs/").expect("a Job was made")["metadata"]["name"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         self.delete(&format!("/pods/{name}-{number}"));
     }
 
     /// What a node says of a container that it has not made when its Pod is deleted.
     fn end_unmade(&self) {
         let mut world = self.world.lock().unwrap();
-        let pods: Vec<(String, Value)> =
-            world.objects.iter().filter(|(path, _)| path.contains("/pods/")).map(|(path, pod)| (path.clone(), pod.clone())).collect();
+        let pods: Vec<(String, Value)> = world
+            .objects
+            .iter()
+            .filter(|(path, _)| path.contains("/pods/"))
+            .map(|(path, pod)| (path.clone(), pod.clone()))
+            .collect();
         for (path, mut pod) in pods {
-            let Some(state) = pod.pointer_mut("/status/containerStatuses/0/state").filter(|state| !state["waiting"].is_null()) else {
+            let Some(state) = pod
+                .pointer_mut("/status/containerStatuses/0/state")
+                .filter(|state| !state["waiting"].is_null())
+            else {
                 continue;
             };
             *state = json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "could not be located"}});
@@ -209,7 +237,8 @@ impl Fake {
         }
     }
 
-    /// Asks the Pod that a field selector names to end: it is there until its node says that it has.
+    /// Asks the Pod that a field selector names to end: it is there until its node says that it
+    /// has.
     fn ask_to_end(&self, uri: &Uri, body: &[u8]) -> Value {
         let Query(asked) = Query::<BTreeMap<String, String>>::try_from_uri(uri).unwrap();
         let name = asked["fieldSelector"].strip_prefix("metadata.name=").expect("one is named");
@@ -218,7 +247,8 @@ impl Fake {
         let mut world = self.world.lock().unwrap();
         let mut pod = world.objects.get(&path).cloned().expect("it is there");
         pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-        pod["metadata"]["deletionGracePeriodSeconds"] = body.get("gracePeriodSeconds").cloned().unwrap_or(json!(30));
+        pod["metadata"]["deletionGracePeriodSeconds"] =
+            body.get("gracePeriodSeconds").cloned().unwrap_or(json!(30));
         self.change(&mut world, &path, pod);
         json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": []})
     }
@@ -227,11 +257,17 @@ impl Fake {
         self.world.lock().unwrap().exit_code = code;
     }
 
-    /// Jobs that are let go have no Pod from now on, or have one again; the ones that wait get theirs.
+    /// Jobs that are let go have no Pod from now on, or have one again; the ones that wait get
+    /// theirs.
     pub(super) fn set_runs(&self, runs: bool) {
         let mut world = self.world.lock().unwrap();
         world.runs = runs;
-        let jobs: Vec<Value> = world.objects.iter().filter(|(path, _)| path.contains("/jobs/")).map(|(_, job)| job.clone()).collect();
+        let jobs: Vec<Value> = world
+            .objects
+            .iter()
+            .filter(|(path, _)| path.contains("/jobs/"))
+            .map(|(_, job)| job.clone())
+            .collect();
         for job in jobs {
             self.run(&mut world, &job);
         }
@@ -253,15 +289,23 @@ impl Fake {
     fn review(&self, mut review: Value) -> Value {
         let asked = &review["spec"]["resourceAttributes"];
         let world = self.world.lock().unwrap();
-        let allowed = !world.forbidden.iter().any(|(verb, resource)| asked["verb"] == *verb && asked["resource"] == *resource);
-        review["status"] = json!({"allowed": allowed, "reason": if allowed { "" } else { "no role" }});
+        let allowed = !world
+            .forbidden
+            .iter()
+            .any(|(verb, resource)| asked["verb"] == *verb && asked["resource"] == *resource);
+        review["status"] =
+            json!({"allowed": allowed, "reason": if allowed { "" } else { "no role" }});
         review
     }
 
     /// How many requests had this method and a path with this text.
     pub(super) fn count(&self, method: &str, path: &str) -> usize {
         let world = self.world.lock().unwrap();
-        world.requests.iter().filter(|request| request.starts_with(method) && request.contains(path)).count()
+        world
+            .requests
+            .iter()
+            .filter(|request| request.starts_with(method) && request.contains(path))
+            .count()
     }
 
     /// All requests so far.
@@ -298,14 +342,19 @@ impl Fake {
         object["metadata"]["resourceVersion"] = world.version.to_string().into();
         world.objects.insert(path.to_owned(), object.clone());
         // Nobody may be watching.
-        let _ = self.changes.send(Change::Event(list_of(path), json!({"type": "MODIFIED", "object": object})));
+        let _ = self
+            .changes
+            .send(Change::Event(list_of(path), json!({"type": "MODIFIED", "object": object})));
         object
     }
 
     /// Gives a Job that is let go its Pod.
     fn run(&self, world: &mut World, job: &Value) {
         let name = job["metadata"]["name"].as_str().unwrap();
-        let path = format!("/api/v1/namespaces/{}/pods/{name}-x", job["metadata"]["namespace"].as_str().unwrap());
+        let path = format!(
+            "/api/v1/namespaces/{}/pods/{name}-x",
+            job["metadata"]["namespace"].as_str().unwrap()
+        );
         if !world.runs || job["spec"]["suspend"] != false || world.objects.contains_key(&path) {
             return;
         }
@@ -325,11 +374,21 @@ impl Fake {
     fn patch(&self, path: &str, patch: Value) -> (StatusCode, Value) {
         let mut world = self.world.lock().unwrap();
         let is_new = !world.objects.contains_key(path);
-        let namespace = path.split("/namespaces/").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-        if path.contains("/jobs/") && !world.objects.contains_key(&format!("/api/v1/namespaces/{namespace}")) {
+        let namespace = path
+            .split("/namespaces/")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next())
+            .unwrap_or_default();
+        if path.contains("/jobs/")
+            && !world.objects.contains_key(&format!("/api/v1/namespaces/{namespace}"))
+        {
             return (StatusCode::NOT_FOUND, Value::Null);
         }
-        let mut object = world.objects.get(path).cloned().unwrap_or_else(|| json!({"metadata": {"uid": format!("uid-{}", world.version)}}));
+        let mut object = world
+            .objects
+            .get(path)
+            .cloned()
+            .unwrap_or_else(|| json!({"metadata": {"uid": format!("uid-{}", world.version)}}));
         merge(&mut object, patch);
         if let Some(change) = world.admits.clone().filter(|_| is_new && path.contains("/jobs/")) {
             merge(&mut object, change);
@@ -360,37 +419,59 @@ impl Fake {
             let mut labels = selector.split(',').filter_map(|label| label.split_once('='));
             labels.all(|(key, value)| object["metadata"]["labels"][key] == value)
         };
-        let all = world.objects.iter().filter(|(name, _)| name.starts_with(&below)).map(|(_, object)| object);
+        let all = world
+            .objects
+            .iter()
+            .filter(|(name, _)| name.starts_with(&below))
+            .map(|(_, object)| object);
         let items: Vec<&Value> = all.filter(|object| is_wanted(object)).collect();
         json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": world.version.to_string()}, "items": items})
     }
 
     fn watch(&self, path: &str, query: &str) -> Response {
         let list = if path.ends_with("/pods") { "pods" } else { "jobs" };
-        let since = query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion=")?.parse::<u64>().ok()).unwrap_or_default();
+        let since = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("resourceVersion=")?.parse::<u64>().ok())
+            .unwrap_or_default();
         // Under one lock, so that no change falls between what was and what will be.
         let (too_old, past, changes) = {
             let mut world = self.world.lock().unwrap();
             let too_old = world.too_old > 0;
             world.too_old = world.too_old.saturating_sub(1);
             let below = format!("{path}/");
-            let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap();
-            let newer = world.objects.iter().filter(|(name, object)| name.starts_with(&below) && version(object) > since);
-            let past: Vec<String> = newer.map(|(_, object)| format!("{}\n", json!({"type": "MODIFIED", "object": object}))).collect();
+            let version = |object: &Value| {
+                object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap()
+            };
+            let newer = world
+                .objects
+                .iter()
+                .filter(|(name, object)| name.starts_with(&below) && version(object) > since);
+            let past: Vec<String> = newer
+                .map(|(_, object)| format!("{}\n", json!({"type": "MODIFIED", "object": object})))
+                .collect();
             (too_old, past, self.changes.subscribe())
         };
         if too_old {
             let gone = json!({"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old resource version"}});
             return format!("{gone}\n").into_response();
         }
-        let changes = futures::stream::unfold(changes, |mut changes| async move { Some((changes.recv().await.ok()?, changes)) });
-        let lines = changes.take_while(|change| futures::future::ready(!matches!(change, Change::End))).filter_map(move |change| {
-            let line = match change {
-                Change::Event(about, event) if about == list => Some(Ok::<_, std::io::Error>(format!("{event}\n"))),
-                _ => None,
-            };
-            futures::future::ready(line)
+        let changes = futures::stream::unfold(changes, |mut changes| async move {
+            Some((changes.recv().await.ok()?, changes))
         });
-        Response::new(Body::from_stream(futures::stream::iter(past.into_iter().map(Ok)).chain(lines)))
+        let lines = changes
+            .take_while(|change| futures::future::ready(!matches!(change, Change::End)))
+            .filter_map(move |change| {
+                let line = match change {
+                    Change::Event(about, event) if about == list => {
+                        Some(Ok::<_, std::io::Error>(format!("{event}\n")))
+                    }
+                    _ => None,
+                };
+                futures::future::ready(line)
+            });
+        Response::new(Body::from_stream(
+            futures::stream::iter(past.into_iter().map(Ok)).chain(lines),
+        ))
     }
 }

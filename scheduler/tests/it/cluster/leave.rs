@@ -1,5 +1,6 @@
-//! What lets a command run is asked for only with leave that is given right before (promises P1 and P2), also when the cluster was
-//! away or the daemon started again in between; a Job that gets none is taken away, and it is known that it never ran.
+//! What lets a command run is asked for only with leave that is given right before (promises P1 and
+//! P2), also when the cluster was away or the daemon started again in between; a Job that gets none
+//! is taken away, and it is known that it never ran.
 
 use axum::http::Method;
 use pvn_scheduler::clock::{Clock, Manual};
@@ -22,7 +23,11 @@ async fn make(world: &World) {
     made(world);
     world.fake.fail(Method::PATCH, "/jobs/", Fault::Hang);
     world.runner.start(world.spec());
-    world.until("its Job to be made, and to be let go without an answer", |fake| fake.count("PATCH", "/jobs/") >= 3).await;
+    world
+        .until("its Job to be made, and to be let go without an answer", |fake| {
+            fake.count("PATCH", "/jobs/") >= 3
+        })
+        .await;
 }
 
 /// That its Job was made once, never let go, and is gone.
@@ -49,9 +54,17 @@ async fn p2_leave_is_asked_for_again_each_time_a_job_is_to_be_let_go() {
         world.fake.fail(Method::PATCH, "/jobs/", fault);
         world.daemon.refuses_after(1, "the apply window has shut");
         world.runner.start(world.spec());
-        assert_eq!(world.end().await, "gone, never, surroundings: the apply window has shut", "{fault:?}");
+        assert_eq!(
+            world.end().await,
+            "gone, never, surroundings: the apply window has shut",
+            "{fault:?}"
+        );
         check_never_let_go(&world).await;
-        assert_eq!(world.fake.count("PATCH", "/jobs/"), 3, "{fault:?}: no namespace, made, and one try to let it go");
+        assert_eq!(
+            world.fake.count("PATCH", "/jobs/"),
+            3,
+            "{fault:?}: no namespace, made, and one try to let it go"
+        );
     }
 }
 
@@ -88,7 +101,8 @@ async fn p2_a_job_that_was_made_in_another_life_of_the_daemon_gets_leave_again_o
 }
 
 #[tokio::test]
-async fn p2_a_job_that_the_cluster_did_not_show_after_a_restart_is_let_go_with_leave_once_it_does() {
+async fn p2_a_job_that_the_cluster_did_not_show_after_a_restart_is_let_go_with_leave_once_it_does()
+{
     let mut world = World::new().await;
     make(&world).await;
     world.restart().await;
@@ -110,12 +124,18 @@ async fn p2_a_request_that_may_have_let_a_job_go_is_not_told_as_never() {
 }
 
 #[tokio::test]
-async fn rule_13_a_job_that_was_made_and_whose_time_to_start_is_over_is_not_let_go_after_a_restart() {
+async fn rule_13_a_job_that_was_made_and_whose_time_to_start_is_over_is_not_let_go_after_a_restart()
+{
     let mut world = World::new().await;
     make(&world).await;
-    world.restart_at(Clock::Manual(Manual::starting_at(Clock::System.now().plus_ms(LONG_MS)))).await;
+    world
+        .restart_at(Clock::Manual(Manual::starting_at(Clock::System.now().plus_ms(LONG_MS))))
+        .await;
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
-    assert_eq!(world.end().await, "gone, never, surroundings: its time to start was over before it was let go");
+    assert_eq!(
+        world.end().await,
+        "gone, never, surroundings: its time to start was over before it was let go"
+    );
     check_never_let_go(&world).await;
 }
 
@@ -139,18 +159,24 @@ async fn p1_a_daemon_that_lost_its_database_makes_no_job_and_lets_none_go() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_refuses_connections_gives_the_place_back_soon_and_nothing_is_left_to_take_away() {
+async fn a_cluster_that_refuses_connections_gives_the_place_back_soon_and_nothing_is_left_to_take_away()
+ {
     let mut world = World::new().await;
     // Nobody listens where somebody did a moment ago.
-    let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let port =
+        tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let kubeconfig = world.fake.kubeconfig();
     let (before, rest) = kubeconfig.split_once("127.0.0.1:").unwrap();
     let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    std::fs::write(world.dir.path().join("kubeconfig"), format!("{before}127.0.0.1:{port}{after}")).unwrap();
+    std::fs::write(world.dir.path().join("kubeconfig"), format!("{before}127.0.0.1:{port}{after}"))
+        .unwrap();
     world.runner.start(world.spec());
     let end = world.end().await;
     assert!(
-        end.starts_with("gone, never, surroundings: looking for other applies of its instance: the cluster does not answer: "),
+        end.starts_with(
+            "gone, never, surroundings: looking for other applies of its instance: the cluster \
+             does not answer: "
+        ),
         "{end}"
     );
     world.runner.forget(job_id()).await;
@@ -160,7 +186,14 @@ async fn a_cluster_that_refuses_connections_gives_the_place_back_soon_and_nothin
 #[tokio::test]
 async fn p1_a_create_of_which_nobody_knows_whether_it_was_done_holds_its_place() {
     // As before: asked again until it is answered.
-    check(&[(Method::PATCH, "/jobs/", Fault::DoneButTimedOut), (Method::PATCH, "/jobs/", Fault::Refuse(500))], "gone, exit Some(3)").await;
+    check(
+        &[
+            (Method::PATCH, "/jobs/", Fault::DoneButTimedOut),
+            (Method::PATCH, "/jobs/", Fault::Refuse(500)),
+        ],
+        "gone, exit Some(3)",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -170,6 +203,9 @@ async fn p2_a_plan_that_is_lost_is_not_asked_for_from_a_pod_but_told_before_a_jo
     spec.inputs.push(("fetch:plan".to_owned(), schema::id::BlobId::of(b"the plan")));
     world.runner.start(spec);
     let told = world.end().await;
-    assert!(told.starts_with("gone, never, input lost: its input `fetch:plan` cannot be used: "), "{told}");
+    assert!(
+        told.starts_with("gone, never, input lost: its input `fetch:plan` cannot be used: "),
+        "{told}"
+    );
     assert_eq!(world.fake.count("PATCH", "/jobs/"), 0, "no Job was made");
 }

@@ -49,7 +49,8 @@ async fn p1_a_marked_line_that_a_running_command_prints_ends_nothing() {
 }
 
 #[tokio::test]
-async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_all_of_the_container() {
+async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_all_of_the_container()
+ {
     for is_first in [true, false] {
         let mut world = World::new().await;
         world.let_go().await;
@@ -63,12 +64,16 @@ async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_a
             world.fake.pod(json!({}), ended(137, "Error"));
             assert_eq!(world.end().await, "gone, exit Some(0)");
         } else {
-            assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "a script goes on");
+            assert!(
+                world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(),
+                "a script goes on"
+            );
         }
     }
 }
 
-/// Its Pod is ended for what its wrapper left in the log, and is not there any more when the daemon is back.
+/// Its Pod is ended for what its wrapper left in the log, and is not there any more when the daemon
+/// is back.
 async fn its_pod_goes_during_a_restart(world: &mut World) {
     world.until("its Pod to be ended", Fake::is_job_told_to_end).await;
     world.restart().await;
@@ -78,7 +83,8 @@ async fn its_pod_goes_during_a_restart(world: &mut World) {
 }
 
 #[tokio::test]
-async fn p4_p5_what_a_wrapper_left_in_its_log_counts_after_a_restart_although_its_pod_went_meanwhile() {
+async fn p4_p5_what_a_wrapper_left_in_its_log_counts_after_a_restart_although_its_pod_went_meanwhile()
+ {
     for is_ours in [true, false] {
         let mut world = World::new().await;
         let spec = if is_ours { world.wrapped_spec() } else { world.spec() };
@@ -120,12 +126,22 @@ async fn p2_long_output_of_a_wrapper_that_reaches_nobody_is_the_same_whatever_it
         let bytes = printed.len() as u64;
         let digest = |bytes: &str| Some(BlobId::of(bytes.as_bytes()));
         let (stdout_blob_id, stderr_blob_id) = (digest(&printed), digest(""));
-        let told = Report { stdout_bytes: bytes, stdout_blob_id, stderr_blob_id, exit_code: Some(2), ..ended_well(true) };
+        let told = Report {
+            stdout_bytes: bytes,
+            stdout_blob_id,
+            stderr_blob_id,
+            exit_code: Some(2),
+            ..ended_well(true)
+        };
         let mark = if end.is_empty() && said.is_empty() { "\n" } else { "" };
         world.fake.log(&format!("{printed}{said}{mark}{}", marked_line(&world, &told)));
         world.fake.pod(json!({}), ended(2, "Error"));
         let report = world.report().await;
-        assert_eq!((report.exit_code, world.stdout(&report) == printed, report.output_incomplete), (Some(2), true, false), "{said}");
+        assert_eq!(
+            (report.exit_code, world.stdout(&report) == printed, report.output_incomplete),
+            (Some(2), true, false),
+            "{said}"
+        );
     }
 }
 
@@ -135,9 +151,17 @@ async fn a_log_is_not_spliced_into_output_that_was_uploaded_before_a_restart() {
     world.let_go().await;
     world.fake.pod(json!({}), running());
     assert_eq!(world.told().await, "runs");
-    let token = world.delivery.expect(&world.spec(), &tokio::sync::mpsc::channel(1).0).await.unwrap();
-    let token = world.delivery.check(&token.iter().find(|(key, _)| key == "PVN_TOKEN").unwrap().1).unwrap();
-    world.delivery.admit(&token).unwrap().append(Stream::Stdout, 0, b"first\n".to_vec()).await.unwrap();
+    let token =
+        world.delivery.expect(&world.spec(), &tokio::sync::mpsc::channel(1).0).await.unwrap();
+    let token =
+        world.delivery.check(&token.iter().find(|(key, _)| key == "PVN_TOKEN").unwrap().1).unwrap();
+    world
+        .delivery
+        .admit(&token)
+        .unwrap()
+        .append(Stream::Stdout, 0, b"first\n".to_vec())
+        .await
+        .unwrap();
     world.restart().await;
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
     world.fake.log("from the log, which holds more\n");
@@ -148,7 +172,9 @@ async fn a_log_is_not_spliced_into_output_that_was_uploaded_before_a_restart() {
 
 #[tokio::test]
 async fn structured_output_that_nobody_checked_is_checked_here() {
-    for (log, is_right) in [(format!("{DOCUMENT}\n"), true), (format!("a warning\n{DOCUMENT}\n"), false)] {
+    for (log, is_right) in
+        [(format!("{DOCUMENT}\n"), true), (format!("a warning\n{DOCUMENT}\n"), false)]
+    {
         let mut world = World::new().await;
         world.fake.log(&log);
         let mut spec = world.spec();
@@ -156,7 +182,11 @@ async fn structured_output_that_nobody_checked_is_checked_here() {
         world.runner.start(spec);
         let report = world.report().await;
         let structured = report.structured.expect("it was checked");
-        assert_eq!((structured.value.is_some(), structured.errors.is_empty()), (is_right, is_right), "{log}: {structured:?}");
+        assert_eq!(
+            (structured.value.is_some(), structured.errors.is_empty()),
+            (is_right, is_right),
+            "{log}: {structured:?}"
+        );
     }
 }
 
@@ -168,7 +198,13 @@ async fn secrets_that_the_scheduler_handed_out_are_masked_in_all_that_the_cluste
     spec.secret_keys.push("PASSWORD".to_owned());
     world.fake.log("logging in with hunter22 (aHVudGVyMjI=)\n");
     world.let_go_as(spec).await;
-    world.fake.pod(json!({}), status("Pending", &json!({"waiting": {"reason": "ErrImagePull", "message": "x?p=hunter22: not found"}})));
+    world.fake.pod(
+        json!({}),
+        status(
+            "Pending",
+            &json!({"waiting": {"reason": "ErrImagePull", "message": "x?p=hunter22: not found"}}),
+        ),
+    );
     let told = world.told().await;
     assert!(told.contains("x?p=***: not found"), "{told}");
     world.fake.pod(json!({}), running());
@@ -179,7 +215,9 @@ async fn secrets_that_the_scheduler_handed_out_are_masked_in_all_that_the_cluste
     world.fake.pod(json!({}), ended(1, "Error"));
     let report = world.report().await;
     assert_eq!(world.stdout(&report), "logging in with *** (***)\n");
-    let known = std::fs::read_to_string(world.dir.path().join("cluster").join(job_id().to_string())).unwrap_or_default();
+    let known =
+        std::fs::read_to_string(world.dir.path().join("cluster").join(job_id().to_string()))
+            .unwrap_or_default();
     assert!(!known.contains("hunter22"), "{known}");
 }
 
@@ -189,7 +227,10 @@ async fn a_job_whose_sidecar_never_ends_is_ended_once_its_end_is_stored() {
     world.let_go().await;
     world.fake.pod(json!({}), ended_beside_another(0, "Completed"));
     assert_eq!(world.end().await, "gone, exit Some(0)");
-    assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "its end is not stored yet");
+    assert!(
+        world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(),
+        "its end is not stored yet"
+    );
     world.runner.forget(job_id()).await;
     world.until("its Job to be ended", Fake::is_job_told_to_end).await;
 }
@@ -203,9 +244,16 @@ async fn p2_rule_15_what_a_fetch_printed_that_nobody_can_read_is_the_same_as_no_
     world.fake.fail(Method::GET, "/log", Fault::Say(403, "no logs"));
     world.runner.start(JobSpec { kind: JobKind::Fetch, ..world.spec() });
     let report = world.report().await;
-    let printed = report.stdout_blob_id.map(|id| world.blobs.read(id, 0, 1 << 10).unwrap().unwrap()).unwrap_or_default();
+    let printed = report
+        .stdout_blob_id
+        .map(|id| world.blobs.read(id, 0, 1 << 10).unwrap().unwrap())
+        .unwrap_or_default();
     let expected = format!("pvn: what {} printed is not known: reading its log: no logs", job_id());
-    assert!(String::from_utf8_lossy(&printed).starts_with(&expected), "{}", String::from_utf8_lossy(&printed));
+    assert!(
+        String::from_utf8_lossy(&printed).starts_with(&expected),
+        "{}",
+        String::from_utf8_lossy(&printed)
+    );
 }
 
 #[tokio::test]
@@ -218,7 +266,8 @@ async fn a_log_that_cannot_be_read_is_asked_for_again_and_else_its_job_says_so()
         (
             Fault::Say(403, "no logs"),
             "",
-            "pvn: what this job printed is not known: reading its log: no logs; give the scheduler's account this right in the cluster\n",
+            "pvn: what this job printed is not known: reading its log: no logs; give the \
+             scheduler's account this right in the cluster\n",
         ),
     ] {
         let mut world = World::new().await;
@@ -227,7 +276,9 @@ async fn a_log_that_cannot_be_read_is_asked_for_again_and_else_its_job_says_so()
         world.runner.start(world.spec());
         let report = world.report().await;
         let text = |id: Option<_>| {
-            id.map_or_else(String::new, |id| String::from_utf8(world.blobs.read(id, 0, 1 << 10).unwrap().unwrap()).unwrap())
+            id.map_or_else(String::new, |id| {
+                String::from_utf8(world.blobs.read(id, 0, 1 << 10).unwrap().unwrap()).unwrap()
+            })
         };
         assert_eq!(
             (report.exit_code, text(report.stdout_blob_id), text(report.stderr_blob_id)),

@@ -1,5 +1,5 @@
-//! A Job with one try has one Pod, whatever somebody in the cluster does to make it have another; what comes to two Pods all the same
-//! is ended and is no success.
+//! A Job with one try has one Pod, whatever somebody in the cluster does to make it have another;
+//! what comes to two Pods all the same is ended and is no success.
 
 use std::time::Duration;
 
@@ -27,8 +27,16 @@ async fn is_not_over(world: &mut World) {
 
 #[tokio::test]
 async fn p1_a_cluster_that_is_older_than_what_keeps_a_job_to_one_pod_gets_it_without() {
-    let unknown = Fault::Say(500, "failed to create typed patch object: .spec.podReplacementPolicy: field not declared in schema");
-    let world = check(&[(Method::PATCH, "/jobs/", Fault::Refuse(404)), (Method::PATCH, "/jobs/", unknown)], "gone, exit Some(3)").await;
+    let unknown = Fault::Say(
+        500,
+        "failed to create typed patch object: .spec.podReplacementPolicy: field not declared in \
+         schema",
+    );
+    let world = check(
+        &[(Method::PATCH, "/jobs/", Fault::Refuse(404)), (Method::PATCH, "/jobs/", unknown)],
+        "gone, exit Some(3)",
+    )
+    .await;
     assert!(world.fake.object("/jobs/").unwrap()["spec"]["podReplacementPolicy"].is_null());
     let world = check(&[], "gone, exit Some(3)").await;
     assert_eq!(world.fake.object("/jobs/").unwrap()["spec"]["podReplacementPolicy"], "Failed");
@@ -36,14 +44,23 @@ async fn p1_a_cluster_that_is_older_than_what_keeps_a_job_to_one_pod_gets_it_wit
 
 #[tokio::test]
 async fn p1_a_job_that_is_suspended_while_it_runs_is_deleted_before_somebody_can_resume_it() {
-    for (tries, change) in [(0, json!({"suspend": true})), (0, json!({"parallelism": 0})), (1, json!({"suspend": true}))] {
+    for (tries, change) in [
+        (0, json!({"suspend": true})),
+        (0, json!({"parallelism": 0})),
+        (1, json!({"suspend": true})),
+    ] {
         let mut world = running_with_tries(tries).await;
-        world.fake.job(|job| job["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone()));
+        world.fake.job(|job| {
+            job["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())
+        });
         world.until("its Job to be deleted", |fake| fake.object("/jobs/").is_none()).await;
         is_not_over(&mut world).await;
         world.fake.pod(asked_to_end(), ended(143, "Error"));
         let end = world.end().await;
-        assert_eq!(end, "gone, unknown: somebody suspended its Job, which ends what runs", "{tries} more tries, {change}");
+        assert_eq!(
+            end, "gone, unknown: somebody suspended its Job, which ends what runs",
+            "{tries} more tries, {change}"
+        );
     }
 }
 
@@ -59,7 +76,11 @@ async fn p1_a_job_whose_pod_is_asked_to_end_makes_no_other_one_meanwhile() {
     });
     tokio::time::sleep(SOON).await;
     world.fake.pod(asked_to_end(), ended(0, "Completed"));
-    assert_eq!(world.end().await, "gone, unknown: its Pod was deleted while it ran", "the deadline is only how we end its Job");
+    assert_eq!(
+        world.end().await,
+        "gone, unknown: its Pod was deleted while it ran",
+        "the deadline is only how we end its Job"
+    );
 }
 
 const TWICE: &str = "unknown: its Job made a second Pod";
@@ -70,7 +91,8 @@ async fn p1_a_job_that_made_a_second_pod_is_ended_at_once_and_its_end_is_unknown
     let runs: fn(&Fake) = |_| {};
     let ends: fn(&Fake) = |fake| fake.pod(asked_to_end(), running());
     let went: fn(&Fake) = |fake| fake.lose("/pods/");
-    for (is_away, first) in [(false, runs), (false, ends), (true, runs), (true, ends), (true, went)] {
+    for (is_away, first) in [(false, runs), (false, ends), (true, runs), (true, ends), (true, went)]
+    {
         let mut world = running_world().await;
         if is_away {
             world.runner.detach().await;
@@ -113,7 +135,9 @@ async fn p1_a_job_that_could_run_again_once_its_end_is_stored_is_deleted() {
         let world = stored_beside_another().await;
         tokio::time::sleep(SOON).await;
         assert!(world.fake.object("/jobs/").is_some(), "its other containers have some time");
-        world.fake.job(|job| job["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone()));
+        world.fake.job(|job| {
+            job["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())
+        });
         world.until("its Job to be deleted", |fake| fake.object("/jobs/").is_none()).await;
     }
 }

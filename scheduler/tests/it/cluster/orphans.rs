@@ -1,4 +1,5 @@
-//! Pods whose Job was deleted with `kubectl delete --cascade=orphan`: they run on, without an owner, and are the job's all the same.
+//! Pods whose Job was deleted with `kubectl delete --cascade=orphan`: they run on, without an
+//! owner, and are the job's all the same.
 
 use serde_json::{Value, json};
 
@@ -54,8 +55,13 @@ async fn orphan_when(world: &mut World, is_away: bool) {
 
 /// The grace with which the Pod was asked to end.
 async fn asked_to_end(world: &World) -> Value {
-    let grace = |fake: &super::Fake| fake.object("/pods/").map(|pod| pod["metadata"]["deletionGracePeriodSeconds"].clone());
-    let asked = wait::until(HEARD_OUT, async || grace(&world.fake).is_some_and(|grace| !grace.is_null()).then_some(())).await;
+    let grace = |fake: &super::Fake| {
+        fake.object("/pods/").map(|pod| pod["metadata"]["deletionGracePeriodSeconds"].clone())
+    };
+    let asked = wait::until(HEARD_OUT, async || {
+        grace(&world.fake).is_some_and(|grace| !grace.is_null()).then_some(())
+    })
+    .await;
     asked.expect("its Pod is asked to end");
     grace(&world.fake).unwrap()
 }
@@ -67,7 +73,10 @@ async fn p1_p5_an_orphan_runs_as_its_job_and_its_end_is_the_jobs() {
         orphan_when(&mut world, is_away).await;
         tokio::time::sleep(SOON).await;
         while let Ok(told) = world.news.try_recv() {
-            assert!(!matches!(told, super::RunnerEvent::Ended { .. }), "it runs; away: {is_away}; {told:?}");
+            assert!(
+                !matches!(told, super::RunnerEvent::Ended { .. }),
+                "it runs; away: {is_away}; {told:?}"
+            );
         }
         // The watch has listed since; a copy by hand of the Job's manifest says nothing.
         let copy = json!({"name": "z", "namespace": "n", "uid": "c", "labels": {"pvn.dev/job": job_id().to_string()}});
@@ -96,7 +105,9 @@ async fn p7_an_orphan_is_asked_to_end_by_a_stop_and_killed_by_the_second_one() {
     assert!(world.runner.stop(job_id()));
     assert_eq!(asked_to_end(&world).await, 30);
     assert!(world.runner.stop(job_id()));
-    let is_killed = |fake: &super::Fake| fake.object("/pods/").is_some_and(|pod| pod["metadata"]["deletionGracePeriodSeconds"] == 1);
+    let is_killed = |fake: &super::Fake| {
+        fake.object("/pods/").is_some_and(|pod| pod["metadata"]["deletionGracePeriodSeconds"] == 1)
+    };
     world.until("its Pod to be killed", is_killed).await;
     pod(&world, |pod| pod["status"] = ended(137, "Error"));
     assert_eq!(world.end().await, "gone, exit Some(137)");
@@ -113,14 +124,20 @@ async fn p3_an_orphan_that_does_not_start_is_deleted() {
     orphan(&world);
     asked_to_end(&world).await;
     world.fake.delete("/pods/");
-    assert_eq!(world.end().await, "gone, never, surroundings: it did not start in time: Unschedulable: 0/1 nodes");
+    assert_eq!(
+        world.end().await,
+        "gone, never, surroundings: it did not start in time: Unschedulable: 0/1 nodes"
+    );
 }
 
 /// Takes from the only Pod what says whose it is, but for our own label.
 fn take_its_owner(world: &World) {
     pod(world, |pod| {
         pod["metadata"]["ownerReferences"] = Value::Null;
-        pod["metadata"]["labels"].as_object_mut().unwrap().retain(|label, _| label.starts_with("pvn.dev/"));
+        pod["metadata"]["labels"]
+            .as_object_mut()
+            .unwrap()
+            .retain(|label, _| label.starts_with("pvn.dev/"));
     });
 }
 
@@ -151,9 +168,15 @@ async fn p1_a_pod_without_owner_that_may_be_the_jobs_keeps_it_from_being_gone() 
         world.restart().await;
         assert_eq!(world.runner.recover(&[job_id()]).await, []);
         let end = world.end().await;
-        assert!(end.starts_with("not gone, unknown: its Job was deleted while nobody watched"), "{end}");
+        assert!(
+            end.starts_with("not gone, unknown: its Job was deleted while nobody watched"),
+            "{end}"
+        );
         assert_eq!(end.contains(expected), is_named, "{end}");
-        assert!(world.fake.object("/pods/").unwrap()["metadata"]["deletionTimestamp"].is_null(), "it may be a copy");
+        assert!(
+            world.fake.object("/pods/").unwrap()["metadata"]["deletionTimestamp"].is_null(),
+            "it may be a copy"
+        );
     }
 }
 
@@ -162,9 +185,15 @@ async fn p1_nor_is_a_job_gone_that_was_deleted_in_front_of_the_scheduler() {
     let mut world = World::new().await;
     world.let_go().await;
     let others = json!({"name": "z", "namespace": "n", "uid": "c", "labels": {"pvn.dev/job": job_id().to_string()}});
-    let others = json!({"apiVersion": "v1", "kind": "Pod", "metadata": others, "status": running()});
+    let others =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": others, "status": running()});
     world.fake.put("/api/v1/namespaces/n/pods/z", others);
     world.fake.delete("/jobs/");
     let end = world.end().await;
-    assert!(end.starts_with("not gone, unknown: its Job was deleted, and nobody saw a Pod of it; the Pod z"), "{end}");
+    assert!(
+        end.starts_with(
+            "not gone, unknown: its Job was deleted, and nobody saw a Pod of it; the Pod z"
+        ),
+        "{end}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Jobs that are older than every constant when the scheduler comes back, and what happened to them while it was away.
+//! Jobs that are older than every constant when the scheduler comes back, and what happened to them
+//! while it was away.
 
 use axum::http::Method;
 use pvn_scheduler::clock::{Clock, Manual};
@@ -27,7 +28,11 @@ async fn p5_p6_a_job_that_runs_for_longer_than_it_may_take_to_start_is_taken_up_
     // The Jobs are listed long before the Pods.
     world.fake.fail(Method::GET, "/pods", Fault::Hold);
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
-    world.until("the Jobs to be looked at, listed and watched", |fake| fake.count("GET", "/jobs") >= before + 3).await;
+    world
+        .until("the Jobs to be looked at, listed and watched", |fake| {
+            fake.count("GET", "/jobs") >= before + 3
+        })
+        .await;
     world.fake.release();
     let mut told = world.told().await;
     while told == "starts" {
@@ -44,7 +49,11 @@ async fn the_end_of_a_job_is_seen_although_the_cluster_does_not_let_its_pods_be_
     let mut world = running_world().await;
     world.fake.forbid("watch", "pods");
     world.fake.end_watches(0);
-    world.until("its Pods to be listed and not to be watched", |fake| fake.count("GET", "/pods?") >= 3).await;
+    world
+        .until("its Pods to be listed and not to be watched", |fake| {
+            fake.count("GET", "/pods?") >= 3
+        })
+        .await;
     world.fake.pod(json!({}), ended(7, "Error"));
     assert_eq!(world.end().await, "gone, exit Some(7)");
 }
@@ -57,7 +66,10 @@ async fn p3_a_job_that_still_has_not_started_when_the_scheduler_comes_back_is_gi
     world.fake.pod(json!({}), json!({"phase": "Pending", "conditions": [condition]}));
     world.restart_at(much_later()).await;
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
-    assert_eq!(world.end().await, "gone, never, surroundings: it did not start in time: Unschedulable: 0/1 nodes");
+    assert_eq!(
+        world.end().await,
+        "gone, never, surroundings: it did not start in time: Unschedulable: 0/1 nodes"
+    );
     assert_eq!(world.fake.object("/jobs/"), None);
 }
 
@@ -107,7 +119,10 @@ async fn p7_a_job_that_is_stopped_right_after_a_restart_is_asked_to_end() {
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
     assert!(world.runner.stop(job_id()));
     world.until("its Job to be ended", Fake::is_job_told_to_end).await;
-    world.fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}), ended(143, "Error"));
+    world.fake.pod(
+        json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}),
+        ended(143, "Error"),
+    );
     assert_eq!(world.end().await, "gone, exit Some(143)");
     assert_eq!(world.fake.count("DELETE", "/jobs/"), 0);
 }

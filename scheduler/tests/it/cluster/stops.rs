@@ -1,4 +1,5 @@
-//! Stops that come before the command runs (promise P7): at every step between the decision and the Pod, and what is left of it.
+//! Stops that come before the command runs (promise P7): at every step between the decision and the
+//! Pod, and what is left of it.
 
 use axum::http::Method;
 use serde_json::json;
@@ -9,7 +10,8 @@ use super::{World, job_id};
 
 const NEVER: &str = "gone, never: it was stopped before it was started";
 
-/// A job of which the cluster leaves the `nth` request of this path unanswered for ever, and that is stopped then.
+/// A job of which the cluster leaves the `nth` request of this path unanswered for ever, and that
+/// is stopped then.
 async fn check(method: Method, path: &'static str, nth: usize, expected: &str) -> World {
     let mut world = World::new().await;
     for _ in 1..nth {
@@ -36,11 +38,18 @@ async fn p7_a_stop_while_its_job_is_made_ends_it_at_once_and_nothing_is_let_go()
 
 #[tokio::test]
 async fn p7_a_stop_while_its_job_is_let_go_takes_it_away() {
-    check(Method::PATCH, "/jobs/", 3, "gone, never, surroundings: it was ended before a Pod of it started").await;
+    check(
+        Method::PATCH,
+        "/jobs/",
+        3,
+        "gone, never, surroundings: it was ended before a Pod of it started",
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn p7_a_stop_while_the_cluster_is_away_ends_it_soon_and_what_is_left_goes_with_the_next_start() {
+async fn p7_a_stop_while_the_cluster_is_away_ends_it_soon_and_what_is_left_goes_with_the_next_start()
+ {
     let mut world = World::new().await;
     world.fake.fail(Method::POST, "/secrets", Fault::Hang);
     world.runner.start(world.spec());
@@ -83,13 +92,18 @@ async fn p3_p7_a_cancelled_job_whose_pod_never_starts_ends() {
 #[tokio::test]
 async fn p7_a_stop_that_the_cluster_refuses_is_told_and_made_again_until_it_takes_it() {
     let mut world = running_world().await;
-    world.fake.fail(Method::PATCH, "/jobs/", Fault::Say(403, "jobs.batch \"j\" is forbidden: User \"u\" cannot patch resource \"jobs\""));
+    world.fake.fail(
+        Method::PATCH,
+        "/jobs/",
+        Fault::Say(403, "jobs.batch \"j\" is forbidden: User \"u\" cannot patch resource \"jobs\""),
+    );
     assert!(world.runner.stop(job_id()));
     assert_eq!(
         world.told().await,
-        "waits, surroundings: it was not asked to end: stopping its Job: jobs.batch \"j\" is forbidden: User \"u\" cannot patch resource \
-         \"jobs\"; give the scheduler's account this right in the cluster; ends when the cluster takes the stop, which is tried again every \
-         5 s, or it ends by itself"
+        "waits, surroundings: it was not asked to end: stopping its Job: jobs.batch \"j\" is \
+         forbidden: User \"u\" cannot patch resource \"jobs\"; give the scheduler's account this \
+         right in the cluster; ends when the cluster takes the stop, which is tried again every 5 \
+         s, or it ends by itself"
     );
     world.until("its Pod to be ended", Fake::is_job_told_to_end).await;
     assert_eq!(world.told().await, "starts", "nothing is left to say");

@@ -1,4 +1,5 @@
-//! Jobs on a cluster that the database does not know, because it is an older copy or a restored one.
+//! Jobs on a cluster that the database does not know, because it is an older copy or a restored
+//! one.
 
 use pvn_scheduler::runner::JobSpec;
 use schema::id::JobId;
@@ -30,8 +31,11 @@ fn over(mut job: Value) -> Value {
     job
 }
 
-const HELD: &str = "gone, never, surroundings: an apply of this instance runs already that nobody here follows (its end was told as unknown, the database does not know it, or another scheduler runs it in the same namespace): the Job other in \
-                    the namespace n. It is waited for; who does not want that deletes it and what runs of it with `kubectl delete job other -n n --cascade=foreground`";
+const HELD: &str = "gone, never, surroundings: an apply of this instance runs already that nobody \
+                    here follows (its end was told as unknown, the database does not know it, or \
+                    another scheduler runs it in the same namespace): the Job other in the \
+                    namespace n. It is waited for; who does not want that deletes it and what \
+                    runs of it with `kubectl delete job other -n n --cascade=foreground`";
 
 #[tokio::test]
 async fn p1_no_apply_is_made_beside_one_of_its_instance_that_the_database_does_not_know() {
@@ -52,7 +56,8 @@ async fn p1_no_apply_is_made_beside_one_of_its_instance_that_the_database_does_n
 
 const POD: &str = "/api/v1/namespaces/n/pods/other-x";
 
-/// A Pod of that apply whose Job is gone, as `kubectl delete job` leaves it for its grace, and `--cascade=orphan` for good.
+/// A Pod of that apply whose Job is gone, as `kubectl delete job` leaves it for its grace, and
+/// `--cascade=orphan` for good.
 fn left(channel: &str, more: Value, phase: &str) -> Value {
     let mut metadata = other(channel)["metadata"].take();
     (metadata["name"], metadata["uid"]) = ("other-x".into(), "o".into());
@@ -62,21 +67,32 @@ fn left(channel: &str, more: Value, phase: &str) -> Value {
 
 #[tokio::test]
 async fn p1_no_apply_is_made_beside_the_pod_of_one_whose_job_was_deleted() {
-    let terminating = json!({"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30});
-    for (more, phase) in [(terminating, "Running"), (json!({}), "Running"), (json!({}), "Pending")] {
+    let terminating =
+        json!({"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30});
+    for (more, phase) in [(terminating, "Running"), (json!({}), "Running"), (json!({}), "Pending")]
+    {
         let mut world = World::new().await;
         world.fake.put(POD, left("c", more, phase));
         world.runner.start(world.spec());
         let told = world.end().await;
-        let expected = "the Pod other-x in the namespace n, which no Job that runs has. It is waited for; who does not want that ends it with \
-                        `kubectl delete pod other-x -n n`";
+        let expected = "the Pod other-x in the namespace n, which no Job that runs has. It is \
+                        waited for; who does not want that ends it with `kubectl delete pod \
+                        other-x -n n`";
         assert!(
-            told.starts_with("gone, never, surroundings: an apply of this instance runs already") && told.ends_with(expected),
+            told.starts_with("gone, never, surroundings: an apply of this instance runs already")
+                && told.ends_with(expected),
             "{told}"
         );
-        assert_eq!((world.fake.count("PATCH", "/jobs/"), world.fake.count("DELETE", "/pods")), (0, 0));
+        assert_eq!(
+            (world.fake.count("PATCH", "/jobs/"), world.fake.count("DELETE", "/pods")),
+            (0, 0)
+        );
     }
-    for beside in [left("c", json!({}), "Succeeded"), left("c", json!({}), "Failed"), left("c2", json!({}), "Running")] {
+    for beside in [
+        left("c", json!({}), "Succeeded"),
+        left("c", json!({}), "Failed"),
+        left("c2", json!({}), "Running"),
+    ] {
         let mut world = World::new().await;
         world.fake.put(POD, beside);
         world.runner.start(world.spec());
@@ -85,7 +101,8 @@ async fn p1_no_apply_is_made_beside_the_pod_of_one_whose_job_was_deleted() {
 }
 
 #[tokio::test]
-async fn p1_p6_a_job_that_an_older_copy_of_the_database_does_not_know_goes_on_and_holds_its_instance() {
+async fn p1_p6_a_job_that_an_older_copy_of_the_database_does_not_know_goes_on_and_holds_its_instance()
+ {
     let mut world = World::new().await;
     world.let_go().await;
     world.fake.pod(json!({}), running());
@@ -100,8 +117,14 @@ async fn p1_p6_a_job_that_an_older_copy_of_the_database_does_not_know_goes_on_an
     let next = JobSpec { job: other_id(), ..world.spec() };
     world.runner.start(next);
     let end = world.end().await;
-    assert!(end.starts_with("gone, never, surroundings: an apply of this instance runs already"), "{end}");
-    assert_eq!((world.fake.count("PATCH", "/jobs/"), world.fake.count("DELETE", "/jobs/")), (changed, 0));
+    assert!(
+        end.starts_with("gone, never, surroundings: an apply of this instance runs already"),
+        "{end}"
+    );
+    assert_eq!(
+        (world.fake.count("PATCH", "/jobs/"), world.fake.count("DELETE", "/jobs/")),
+        (changed, 0)
+    );
 
     world.fake.job(|job| *job = over(job.take()));
     world.restart().await;

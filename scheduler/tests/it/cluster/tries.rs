@@ -1,4 +1,5 @@
-//! Job files by which Kubernetes itself may run the command again: the job is over when its Job is, not when a try is.
+//! Job files by which Kubernetes itself may run the command again: the job is over when its Job is,
+//! not when a try is.
 
 use schema::report::Report;
 use serde_json::{Value, json};
@@ -10,13 +11,20 @@ use super::{World, job_id};
 
 /// What the file says that makes more than one Pod possible, or more than one run in a Pod.
 fn files() -> [(&'static str, Value); 6] {
-    let ignore = json!({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]});
+    let ignore =
+        json!({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]});
     [
         ("backoffLimit", json!({"backoffLimit": 2})),
         ("no backoffLimit", json!({"backoffLimit": null})),
-        ("backoffLimitPerIndex", json!({"backoffLimit": 0, "backoffLimitPerIndex": 1, "completionMode": "Indexed"})),
+        (
+            "backoffLimitPerIndex",
+            json!({"backoffLimit": 0, "backoffLimitPerIndex": 1, "completionMode": "Indexed"}),
+        ),
         ("podFailurePolicy", json!({"backoffLimit": 0, "podFailurePolicy": ignore})),
-        ("podReplacementPolicy", json!({"backoffLimit": 1, "podReplacementPolicy": "TerminatingOrFailed"})),
+        (
+            "podReplacementPolicy",
+            json!({"backoffLimit": 1, "podReplacementPolicy": "TerminatingOrFailed"}),
+        ),
         ("restartPolicy", json!({"template": {"spec": {"restartPolicy": "OnFailure"}}})),
     ]
 }
@@ -51,7 +59,10 @@ async fn p1_a_job_that_kubernetes_may_try_again_is_over_when_its_job_is() {
 async fn p1_a_job_with_several_tries_does_not_end_beside_a_pod_that_still_runs() {
     let mut world = twice().await;
     world.fake.try_pod(2, ended(0, "Completed"));
-    world.fake.job(|job| job["status"] = json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}));
+    world.fake.job(|job| {
+        job["status"] =
+            json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]})
+    });
     world.until("its Pods to be looked for", |fake| fake.count("GET", "/pods?") >= 3).await;
     assert!(world.news.try_recv().is_err(), "the first one still runs");
     world.fake.try_pod(1, ended(143, "Error"));
@@ -86,7 +97,11 @@ async fn p8_of_several_tries_the_job_says_how_they_ended_whatever_a_wrapper_left
             job["status"] = json!({"conditions": [{"type": condition, "status": "True", "reason": "BackoffLimitExceeded"}]});
         });
         let report = world.report().await;
-        assert_eq!((report.exit_code, report.bad_output.as_deref()), (Some(code), bad), "{condition}, {own}, {container}");
+        assert_eq!(
+            (report.exit_code, report.bad_output.as_deref()),
+            (Some(code), bad),
+            "{condition}, {own}, {container}"
+        );
     }
 }
 
@@ -95,7 +110,10 @@ async fn p3_p7_several_tries_end_when_somebody_suspends_their_job() {
     let mut world = twice().await;
     world.fake.job(|job| job["spec"]["suspend"] = true.into());
     world.fake.try_pod(1, ended(143, "Error"));
-    assert_eq!(world.end().await, "gone, unknown: somebody suspended its Job, which makes no more tries");
+    assert_eq!(
+        world.end().await,
+        "gone, unknown: somebody suspended its Job, which makes no more tries"
+    );
     assert_eq!(world.fake.object("/jobs/"), None, "whoever resumed it would run it again, unseen");
 }
 
@@ -133,17 +151,22 @@ async fn p8_a_complete_job_proves_nothing_when_its_last_pod_was_taken() {
             complete(job);
             job["spec"]["suspend"] = true.into();
         });
-        assert_eq!(world.end().await, "gone, unknown: somebody suspended its Job, which ends what runs");
+        assert_eq!(
+            world.end().await,
+            "gone, unknown: somebody suspended its Job, which ends what runs"
+        );
     }
     // What had ended before somebody took it is what it was.
     let mut world = twice().await;
-    let late = json!({"deletionTimestamp": "2026-01-01T00:00:45Z", "deletionGracePeriodSeconds": 30});
+    let late =
+        json!({"deletionTimestamp": "2026-01-01T00:00:45Z", "deletionGracePeriodSeconds": 30});
     world.fake.try_pod_as(1, late, ended(0, "Completed"));
     world.fake.job(complete);
     assert_eq!(world.end().await, "gone, exit Some(0)");
 }
 
-/// A job with many tries of which nobody sees a container run: they are over too soon. It has this long.
+/// A job with many tries of which nobody sees a container run: they are over too soon. It has this
+/// long.
 async fn quick(timeout_ms: Option<i64>) -> World {
     let world = World::new().await;
     let mut spec = world.spec();
@@ -192,7 +215,8 @@ async fn p1_a_job_of_which_one_try_ran_is_never_told_as_never_started() {
     is_ended_by_its_deadline(&world).await;
     world.fake.delete_pod(2);
     world.fake.job(|job| failed(job, "DeadlineExceeded", 2));
-    let expected = "not gone, unknown: its last Pod did not run, and how its tries before that ended nobody saw";
+    let expected = "not gone, unknown: its last Pod did not run, and how its tries before that \
+                    ended nobody saw";
     assert_eq!(world.end().await, expected);
 }
 

@@ -1,5 +1,5 @@
-//! A job that runs and of which the cluster shows nothing any more: that is told while it is so, with the reason, and so is a stop that
-//! nobody answers to.
+//! A job that runs and of which the cluster shows nothing any more: that is told while it is so,
+//! with the reason, and so is a stop that nobody answers to.
 
 use axum::http::Method;
 use serde_json::json;
@@ -31,9 +31,22 @@ const ROWS: &[Row] = &[
         |fake| fake.refuse_all(Some((503, "no backend"))),
         "its cluster cannot be asked: no backend, so nobody sees what becomes of it",
     ),
-    ("somebody else", |fake| fake.refuse_all(Some((404, "page not found"))), "its cluster cannot be asked: page not found, so nobody sees"),
-    ("no right", |fake| fake.refuse_all(Some((403, "no role"))), "the scheduler's account may not `list` "),
-    ("hangs", hang, "its cluster cannot be asked: it has not answered for 5 s, so nobody sees what becomes of it"),
+    (
+        "somebody else",
+        |fake| fake.refuse_all(Some((404, "page not found"))),
+        "its cluster cannot be asked: page not found, so nobody sees",
+    ),
+    (
+        "no right",
+        |fake| fake.refuse_all(Some((403, "no role"))),
+        "the scheduler's account may not `list` ",
+    ),
+    (
+        "hangs",
+        hang,
+        "its cluster cannot be asked: it has not answered for 5 s, so nobody sees what becomes of \
+         it",
+    ),
     ("cut", cut, "its cluster cannot be asked: "),
 ];
 
@@ -42,9 +55,15 @@ async fn blind(world: &mut World, how: fn(&Fake), expected: &str) {
     // What is too old is listed anew.
     world.fake.end_watches(2);
     let told = world.told().await;
-    let way_out =
-        if expected.contains("may not") { "has this right" } else { "ends when the cluster answers, or when somebody cancels the job" };
-    assert!(told.starts_with(&format!("waits, surroundings: {expected}")) && told.contains(way_out), "{told}");
+    let way_out = if expected.contains("may not") {
+        "has this right"
+    } else {
+        "ends when the cluster answers, or when somebody cancels the job"
+    };
+    assert!(
+        told.starts_with(&format!("waits, surroundings: {expected}")) && told.contains(way_out),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -81,7 +100,7 @@ async fn rule_13_that_a_cluster_does_not_answer_to_a_stop_is_told_while_it_is_so
     (0..20).for_each(|_| world.fake.fail(Method::PATCH, "/jobs/", Fault::Hang));
     assert!(world.runner.stop(job_id()));
     let told = world.told().await;
-    let expected =
-        "waits, surroundings: it was not asked to end yet: its cluster has not answered for 5 s; ends when the cluster takes the stop";
+    let expected = "waits, surroundings: it was not asked to end yet: its cluster has not \
+                    answered for 5 s; ends when the cluster takes the stop";
     assert!(told.starts_with(expected), "{told}");
 }

@@ -6,16 +6,21 @@ use super::{Listening, World};
 
 /// The shell block of the page's section about uploads.
 fn example() -> String {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md")).unwrap();
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md")).unwrap();
     let section = page.split("## Uploads").nth(1).expect("the page has a section about uploads");
-    let block = section.split("```sh\n").nth(1).expect("it has an example").split("```").next().unwrap();
+    let block =
+        section.split("```sh\n").nth(1).expect("it has an example").split("```").next().unwrap();
     block.to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_of_the_documentation_delivers_a_job() {
     if tests::skip::tool("curl").is_none() {
-        tests::skip::skipped("the_example_of_the_documentation_delivers_a_job", "there is no curl (Debian: curl)");
+        tests::skip::skipped(
+            "the_example_of_the_documentation_delivers_a_job",
+            "there is no curl (Debian: curl)",
+        );
         return;
     }
     let world = World::start().await;
@@ -33,9 +38,17 @@ async fn the_example_of_the_documentation_delivers_a_job() {
         .output()
         .await
         .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(output.status.success(), "{said}");
-    assert!(said.starts_with(r#"{"cancel":false}{"blobId":"sha256:"#) && said.ends_with(r#"{"accepted":true}"#), "{said}");
+    assert!(
+        said.starts_with(r#"{"cancel":false}{"blobId":"sha256:"#)
+            && said.ends_with(r#"{"accepted":true}"#),
+        "{said}"
+    );
     let ended = world.job(job.job).await;
     assert_eq!((ended.status.to_string().as_str(), ended.exit_code), ("SUCCEEDED", Some(2)));
     let report = ended.report.unwrap();

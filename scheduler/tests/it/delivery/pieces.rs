@@ -14,9 +14,14 @@ const MIB: usize = 1 << 20;
 async fn a_piece_is_answered_with_the_next_byte_wanted_and_repeats_are_ignored() {
     let world = World::start().await;
     let job = world.fetch().await;
-    for (at, bytes, status, next) in
-        [(0, "hello", 204, 5), (0, "HELLO", 204, 5), (3, "LO world", 204, 11), (12, "!", 409, 11), (11, "", 204, 11), (11, "!", 204, 12)]
-    {
+    for (at, bytes, status, next) in [
+        (0, "hello", 204, 5),
+        (0, "HELLO", 204, 5),
+        (3, "LO world", 204, 11),
+        (12, "!", 409, 11),
+        (11, "", 204, 11),
+        (11, "!", 204, 12),
+    ] {
         let answer = job.patch("stdout", at, bytes).await;
         assert_eq!((answer.status.as_u16(), offset(&answer)), (status, Some(next)), "{at} {bytes}");
         let answer = job.send("HEAD", "streams/stdout", "").await;
@@ -25,8 +30,12 @@ async fn a_piece_is_answered_with_the_next_byte_wanted_and_repeats_are_ignored()
     assert_eq!(offset(&job.send("HEAD", "streams/stderr", "").await), Some(0));
     let gap = job.patch("stderr", 1, "x").await;
     assert!(gap.detail().contains("go on from offset 0"), "{}", gap.detail());
-    job.accepted(&report(json!({"stdoutBytes": 12, "stdoutBlobId": BlobId::of(b"hello world!")}))).await;
-    assert_eq!(world.blob(world.job(job.job).await.report.unwrap().stdout_blob_id), b"hello world!");
+    job.accepted(&report(json!({"stdoutBytes": 12, "stdoutBlobId": BlobId::of(b"hello world!")})))
+        .await;
+    assert_eq!(
+        world.blob(world.job(job.job).await.report.unwrap().stdout_blob_id),
+        b"hello world!"
+    );
     world.until("nothing being kept twice", async || (world.staged() == 0).then_some(())).await;
 }
 
@@ -51,9 +60,18 @@ async fn a_simple_client_may_call_its_bytes_what_its_tools_do() {
     }
     for wrong in ["", "-1", "+1", "1.0", "x", "99999999999999999999"] {
         let request = job.request("PATCH", "streams/stdout").header("upload-offset", wrong);
-        assert_eq!(job.ask(request.body("x".into()).unwrap()).await.status, StatusCode::BAD_REQUEST, "{wrong:?}");
+        assert_eq!(
+            job.ask(request.body("x".into()).unwrap()).await.status,
+            StatusCode::BAD_REQUEST,
+            "{wrong:?}"
+        );
     }
-    assert!(job.send("PATCH", "streams/stdout", "x").await.detail().contains("Upload-Offset is missing"));
+    assert!(
+        job.send("PATCH", "streams/stdout", "x")
+            .await
+            .detail()
+            .contains("Upload-Offset is missing")
+    );
     assert_eq!(job.patch("stdin", 0, "x").await.status, StatusCode::NOT_FOUND);
 }
 
@@ -63,16 +81,32 @@ async fn bad_input_body_over_the_limit_is_413_and_what_is_held_stays() {
     let job = world.fetch().await;
     job.patch("stdout", 0, "held").await;
     let long = || Body::from(vec![b'x'; 8 * MIB + 1]);
-    let unannounced = || Body::from_stream(stream::iter((0..9).map(|_| Ok::<_, std::convert::Infallible>(vec![b'x'; MIB]))));
+    let unannounced = || {
+        Body::from_stream(stream::iter(
+            (0..9).map(|_| Ok::<_, std::convert::Infallible>(vec![b'x'; MIB])),
+        ))
+    };
     let answer = job.patch("stdout", 4, long()).await;
     assert_eq!((answer.status, offset(&answer)), (StatusCode::PAYLOAD_TOO_LARGE, None));
     assert!(answer.detail().contains("8388609"), "{}", answer.detail());
     assert_eq!(job.patch("stderr", 0, unannounced()).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(job.send("PUT", "files/plan", long()).await.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(job.send("PUT", "files/plan", unannounced()).await.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(job.send("PUT", "report", Body::from(vec![b' '; 9 * MIB + 1])).await.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(job.patch("stdout", 4, Body::from(vec![b'x'; 8 * MIB])).await.status, StatusCode::NO_CONTENT, "8 MiB are not too much");
-    let missing = job.report(&report(json!({"files": [{"name": "plan", "contentBlobId": BlobId::of(b"")}]}))).await;
+    assert_eq!(
+        job.send("PUT", "files/plan", unannounced()).await.status,
+        StatusCode::PAYLOAD_TOO_LARGE
+    );
+    assert_eq!(
+        job.send("PUT", "report", Body::from(vec![b' '; 9 * MIB + 1])).await.status,
+        StatusCode::PAYLOAD_TOO_LARGE
+    );
+    assert_eq!(
+        job.patch("stdout", 4, Body::from(vec![b'x'; 8 * MIB])).await.status,
+        StatusCode::NO_CONTENT,
+        "8 MiB are not too much"
+    );
+    let missing = job
+        .report(&report(json!({"files": [{"name": "plan", "contentBlobId": BlobId::of(b"")}]})))
+        .await;
     assert_eq!(missing.json()["wanted"]["files"], json!(["plan"]), "half a file is no file");
 }
 
@@ -87,7 +121,11 @@ async fn a_body_that_breaks_off_leaves_what_came_of_a_stream_and_nothing_of_a_fi
     assert_eq!(job.patch("stdout", 0, broken()).await.status, StatusCode::REQUEST_TIMEOUT);
     assert_eq!(offset(&job.send("HEAD", "streams/stdout", "").await), Some(3 * MIB as u64 / 2));
     assert_eq!(job.send("PUT", "files/plan", broken()).await.status, StatusCode::REQUEST_TIMEOUT);
-    let answer = job.report(&report(json!({"files": [{"name": "plan", "contentBlobId": BlobId::of(&[b'x'; 3 * MIB / 2])}]}))).await;
+    let answer = job
+        .report(&report(
+            json!({"files": [{"name": "plan", "contentBlobId": BlobId::of(&[b'x'; 3 * MIB / 2])}]}),
+        ))
+        .await;
     assert_eq!(answer.json()["wanted"]["files"], json!(["plan"]));
 }
 
@@ -96,12 +134,19 @@ async fn a_declared_file_comes_whole_or_in_pieces() {
     let world = World::start().await;
     let job = world.fetch().await;
     let whole = job.send("PUT", "files/plan", "the plan").await;
-    assert_eq!((whole.status, whole.json()), (StatusCode::CREATED, json!({"blobId": BlobId::of(b"the plan")})));
+    assert_eq!(
+        (whole.status, whole.json()),
+        (StatusCode::CREATED, json!({"blobId": BlobId::of(b"the plan")}))
+    );
     let again = job.send("PUT", "files/plan", "another plan").await;
     assert_eq!(again.json(), json!({"blobId": BlobId::of(b"another plan")}), "the last one counts");
-    for (at, bytes, status, next) in
-        [(0, "01234", 204, Some(5)), (0, "01234", 204, Some(5)), (7, "789", 409, Some(5)), (5, "56789", 201, None), (5, "56789", 201, None)]
-    {
+    for (at, bytes, status, next) in [
+        (0, "01234", 204, Some(5)),
+        (0, "01234", 204, Some(5)),
+        (7, "789", 409, Some(5)),
+        (5, "56789", 201, None),
+        (5, "56789", 201, None),
+    ] {
         let answer = job.file("large", at, 10, bytes).await;
         assert_eq!((answer.status.as_u16(), offset(&answer)), (status, next), "{at} {bytes}");
         if status == 201 {
@@ -112,7 +157,8 @@ async fn a_declared_file_comes_whole_or_in_pieces() {
     assert_eq!(job.file("small", 0, 2, "123").await.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(job.send("PUT", "files/.hidden", "x").await.status, StatusCode::NOT_FOUND);
     assert_eq!(job.send("PUT", "files/a%2Fb", "x").await.status, StatusCode::NOT_FOUND);
-    let named = |name: &str, content: &[u8]| json!({"name": name, "contentBlobId": BlobId::of(content)});
+    let named =
+        |name: &str, content: &[u8]| json!({"name": name, "contentBlobId": BlobId::of(content)});
     let files = json!([named("plan", b"another plan"), named("large", b"0123456789"), named("empty", b""), {"name": "no", "error": "no such file"}]);
     job.accepted(&report(json!({"files": files}))).await;
     let kept = world.job(job.job).await.report.unwrap().files;
@@ -125,7 +171,10 @@ async fn the_number_of_files_is_bounded() {
     let world = World::start().await;
     let job = world.fetch().await;
     for number in 0..pvn_scheduler::delivery::FILES_LIMIT {
-        assert_eq!(job.send("PUT", &format!("files/f{number}"), "x").await.status, StatusCode::CREATED);
+        assert_eq!(
+            job.send("PUT", &format!("files/f{number}"), "x").await.status,
+            StatusCode::CREATED
+        );
     }
     let answer = job.send("PUT", "files/more", "x").await;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);

@@ -1,4 +1,5 @@
-//! The scheduler killed between any two requests: nothing that was acknowledged is lost, nothing counts twice.
+//! The scheduler killed between any two requests: nothing that was acknowledged is lost, nothing
+//! counts twice.
 
 use axum::http::StatusCode;
 use proptest::prelude::*;
@@ -16,7 +17,9 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
     job.patch("stdout", 0, "before ").await;
     job.send("PUT", "files/plan", "the plan").await;
     job.file("large", 0, 4, "12").await;
-    world.until("the job RUNNING", async || (world.status(job.job).await == "RUNNING").then_some(())).await;
+    world
+        .until("the job RUNNING", async || (world.status(job.job).await == "RUNNING").then_some(()))
+        .await;
     let started = world.job(job.job).await.started_at;
     let world = world.crash().await;
     let job = world.as_job(job.job, &job.token);
@@ -25,7 +28,10 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
     assert_eq!(job.file("large", 2, 4, "34").await.status, StatusCode::CREATED);
     let files = [("plan", b"the plan".as_slice()), ("large", b"1234")]
         .map(|(name, content)| json!({"name": name, "contentBlobId": BlobId::of(content)}));
-    job.accepted(&report(json!({"stdoutBytes": 12, "stdoutBlobId": BlobId::of(b"before after"), "files": files}))).await;
+    job.accepted(&report(
+        json!({"stdoutBytes": 12, "stdoutBlobId": BlobId::of(b"before after"), "files": files}),
+    ))
+    .await;
     let ended = world.job(job.job).await;
     assert_eq!(world.blob(ended.report.unwrap().stdout_blob_id), b"before after");
     assert!(started.is_some());
@@ -36,8 +42,9 @@ async fn the_same_report_is_accepted_again_after_a_restart_and_another_is_not() 
     let world = World::start().await;
     let job = world.fetch().await;
     job.patch("stdout", 0, "out").await;
-    let said =
-        report(json!({"exitCode": 2, "stdoutBytes": 3, "stdoutBlobId": BlobId::of(b"out"), "stderrBytes": 1, "stderrInline": "eA=="}));
+    let said = report(
+        json!({"exitCode": 2, "stdoutBytes": 3, "stdoutBlobId": BlobId::of(b"out"), "stderrBytes": 1, "stderrInline": "eA=="}),
+    );
     job.accepted(&said).await;
     let world = world.crash().await;
     let job = world.as_job(job.job, &job.token);
@@ -65,7 +72,11 @@ async fn a_report_that_was_taken_and_not_stored_is_told_again_after_a_kill() {
     other.close().await.unwrap();
     let world = crashed.await;
     // Its wrapper is gone: nobody sends it again.
-    let ended = world.until("its end", async || Some(world.job(job.job).await).filter(|job| job.ended_at.is_some())).await;
+    let ended = world
+        .until("its end", async || {
+            Some(world.job(job.job).await).filter(|job| job.ended_at.is_some())
+        })
+        .await;
     assert_eq!(ended.exit_code, Some(2));
     world.as_job(job.job, &job.token).accepted(&said).await;
 }
@@ -80,7 +91,10 @@ async fn a_start_that_is_performed_again_gives_the_same_token_and_keeps_what_cam
         let environment = world.delivery.expect(&spec, &world.runner.news).await.unwrap();
         assert_eq!(environment[1], ("PVN_TOKEN".to_owned(), job.token.clone()));
         assert_eq!(environment[0].0, "PVN_API_URL");
-        assert_eq!(offset(&world.as_job(job.job, &job.token).send("HEAD", "streams/stdout", "").await), Some(4));
+        assert_eq!(
+            offset(&world.as_job(job.job, &job.token).send("HEAD", "streams/stdout", "").await),
+            Some(4)
+        );
     }
 }
 
@@ -89,14 +103,16 @@ async fn what_nobody_waits_for_is_removed_at_the_next_start() {
     let world = World::start().await;
     let job = world.fetch().await;
     job.accepted(&report(json!({}))).await;
-    let stray = world.dir.path().join("uploads").join(schema::id::JobId::derive(&[b"stray"]).to_string());
+    let stray =
+        world.dir.path().join("uploads").join(schema::id::JobId::derive(&[b"stray"]).to_string());
     std::fs::create_dir_all(stray.join("files")).unwrap();
     std::fs::write(stray.join("stdout"), "x").unwrap();
     let world = world.crash().await;
     assert_eq!(world.staged(), 0);
 }
 
-/// What a wrapper that is cut off, comes back, repeats and overtakes itself does, and what happens to the scheduler.
+/// What a wrapper that is cut off, comes back, repeats and overtakes itself does, and what happens
+/// to the scheduler.
 #[derive(Debug, Clone)]
 enum Step {
     /// Sends these bytes of the stream's truth; of the body only so much arrives.
@@ -123,9 +139,12 @@ fn step() -> impl Strategy<Value = Step> {
 const NAMES: [&str; 2] = ["stdout", "stderr"];
 
 async fn play(steps: Vec<Step>) {
-    let truth: [Vec<u8>; 2] = [7_u32, 13].map(|factor| (0..3000_u32).map(|at| (at * factor % 251) as u8).collect());
+    let truth: [Vec<u8>; 2] =
+        [7_u32, 13].map(|factor| (0..3000_u32).map(|at| (at * factor % 251) as u8).collect());
     let id = |stream: usize| BlobId::of(&truth[stream]);
-    let said = report(json!({"stdoutBytes": 3000, "stdoutBlobId": id(0), "stderrBytes": 3000, "stderrBlobId": id(1)}));
+    let said = report(
+        json!({"stdoutBytes": 3000, "stdoutBlobId": id(0), "stderrBytes": 3000, "stderrBlobId": id(1)}),
+    );
     let mut world = World::start().await;
     let mut job = world.fetch().await;
     // The model: how much of each truth is held.
@@ -144,16 +163,31 @@ async fn play(steps: Vec<Step>) {
                 if is_cut {
                     pieces.push(Err(std::io::Error::other("cut off")));
                 }
-                let answer = job.patch(NAMES[stream], at as u64, axum::body::Body::from_stream(futures::stream::iter(pieces))).await;
+                let answer = job
+                    .patch(
+                        NAMES[stream],
+                        at as u64,
+                        axum::body::Body::from_stream(futures::stream::iter(pieces)),
+                    )
+                    .await;
                 match (gap, is_cut) {
                     // Nothing of it came, so nothing is known of the gap.
-                    (_, true) => assert!(matches!(answer.status.as_u16(), 408 | 409), "{}", answer.status),
-                    (true, false) => assert_eq!((answer.status.as_u16(), offset(&answer)), (409, Some(model[stream] as u64))),
-                    (false, false) => assert_eq!((answer.status.as_u16(), offset(&answer)), (204, Some(model[stream] as u64))),
+                    (_, true) => {
+                        assert!(matches!(answer.status.as_u16(), 408 | 409), "{}", answer.status)
+                    }
+                    (true, false) => assert_eq!(
+                        (answer.status.as_u16(), offset(&answer)),
+                        (409, Some(model[stream] as u64))
+                    ),
+                    (false, false) => assert_eq!(
+                        (answer.status.as_u16(), offset(&answer)),
+                        (204, Some(model[stream] as u64))
+                    ),
                 }
             }
             Step::GoOn { stream, length } => {
-                let at = offset(&job.send("HEAD", &format!("streams/{}", NAMES[stream]), "").await).unwrap();
+                let at = offset(&job.send("HEAD", &format!("streams/{}", NAMES[stream]), "").await)
+                    .unwrap();
                 assert_eq!(at, model[stream] as u64);
                 let end = (model[stream] + length).min(3000);
                 job.patch(NAMES[stream], at, truth[stream][model[stream]..end].to_vec()).await;
@@ -179,7 +213,10 @@ async fn play(steps: Vec<Step>) {
     }
     job.accepted(&said).await;
     let kept = world.job(job.job).await.report.unwrap();
-    assert_eq!((world.blob(kept.stdout_blob_id), world.blob(kept.stderr_blob_id)), (truth[0].clone(), truth[1].clone()));
+    assert_eq!(
+        (world.blob(kept.stdout_blob_id), world.blob(kept.stderr_blob_id)),
+        (truth[0].clone(), truth[1].clone())
+    );
 }
 
 proptest! {

@@ -1,4 +1,5 @@
-//! End to end: a scheduler in process that listens, and the real `pvn-wrapper exec` that finds it by its environment alone.
+//! End to end: a scheduler in process that listens, and the real `pvn-wrapper exec` that finds it
+//! by its environment alone.
 
 mod away;
 
@@ -36,7 +37,8 @@ struct Wrappers(Arc<Mutex<Vec<(JobId, Child)>>>);
 
 /// The process groups that a wrapper has started.
 fn commands_of(wrapper: u32) -> Vec<Pid> {
-    let children = std::fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children")).unwrap_or_default();
+    let children = std::fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children"))
+        .unwrap_or_default();
     children.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap())).collect()
 }
 
@@ -74,8 +76,10 @@ impl Remote {
         let what = format!("the end of a {kind}");
         world
             .until(&what, async || {
-                let jobs = world.store.jobs(&Default::default(), &Default::default()).await.unwrap().items;
-                let job = jobs.into_iter().find(|job| job.kind == kind && job.ended_at.is_some())?;
+                let jobs =
+                    world.store.jobs(&Default::default(), &Default::default()).await.unwrap().items;
+                let job =
+                    jobs.into_iter().find(|job| job.kind == kind && job.ended_at.is_some())?;
                 world.store.job(job.id).await.unwrap()
             })
             .await
@@ -85,7 +89,10 @@ impl Remote {
     async fn exited(&self, job: JobId) -> ExitStatus {
         let wrapper = || {
             let mut wrappers = self.wrappers.0.lock().unwrap();
-            wrappers.iter_mut().find(|(of, _)| *of == job).and_then(|(_, child)| child.try_wait().unwrap())
+            wrappers
+                .iter_mut()
+                .find(|(of, _)| *of == job)
+                .and_then(|(_, child)| child.try_wait().unwrap())
         };
         self.world.until("the wrapper's end", async || wrapper()).await
     }
@@ -108,7 +115,8 @@ impl Remote {
 fn launch(script: Script, directory: PathBuf, wrappers: Wrappers) -> Launch {
     Arc::new(move |spec: &JobSpec, environment: &[(String, String)]| {
         if wrappers.0.lock().unwrap().iter().any(|(job, _)| *job == spec.job) {
-            // Started again after a crash: as in a cluster, the name is taken and the first one is found.
+            // Started again after a crash: as in a cluster, the name is taken and the first one is
+            // found.
             return;
         }
         let (flags, text) = script(spec.kind);
@@ -144,22 +152,37 @@ fn kept(remote: &Remote, job: &Job) -> (Vec<u8>, Vec<u8>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_converges_by_jobs_that_only_upload() {
     let remote = Remote::start(|kind| match kind {
-        JobKind::Fetch => {
-            (&["--out", "plan=tf.plan"], "test -e done && echo clean > tf.plan && exit 0; echo work; echo the plan > tf.plan; exit 2")
-        }
-        _ => (&["--in", "got.plan=fetch:plan"], "cat got.plan; test -z \"${PVN_TOKEN-}\" || exit 9; touch done"),
+        JobKind::Fetch => (
+            &["--out", "plan=tf.plan"],
+            "test -e done && echo clean > tf.plan && exit 0; echo work; echo the plan > tf.plan; \
+             exit 2",
+        ),
+        _ => (
+            &["--in", "got.plan=fetch:plan"],
+            "cat got.plan; test -z \"${PVN_TOKEN-}\" || exit 9; touch done",
+        ),
     })
     .await;
     let apply = remote.ended(JobKind::Apply).await;
-    assert_eq!((apply.exit_code, kept(&remote, &apply).0.as_slice()), (Some(0), b"the plan\n".as_slice()), "{apply:?}");
+    assert_eq!(
+        (apply.exit_code, kept(&remote, &apply).0.as_slice()),
+        (Some(0), b"the plan\n".as_slice()),
+        "{apply:?}"
+    );
     let converged = async || {
         let service = remote.world.store.service("app", "web").await.unwrap().unwrap();
         service.channels.into_iter().find(|instance| instance.status == Status::Converged)
     };
     remote.world.until("the service CONVERGED", converged).await;
     assert_eq!(remote.exited(apply.id).await.code(), Some(0));
-    remote.world.until("nothing being kept twice", async || (remote.world.staged() == 0).then_some(())).await;
-    assert!(remote.world.logged("job.late_report").await.is_empty() && remote.world.logged("job.late_upload").await.is_empty());
+    remote
+        .world
+        .until("nothing being kept twice", async || (remote.world.staged() == 0).then_some(()))
+        .await;
+    assert!(
+        remote.world.logged("job.late_report").await.is_empty()
+            && remote.world.logged("job.late_upload").await.is_empty()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,28 +199,43 @@ async fn large_streams_arrive_apart_and_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p6_a_scheduler_that_is_killed_and_back_has_the_whole_job_once() {
-    let remote = Remote::start(|_| (&[], "echo before; until test -e go; do sleep 0.02; done; echo after; exit 2")).await;
+    let remote = Remote::start(|_| {
+        (&[], "echo before; until test -e go; do sleep 0.02; done; echo after; exit 2")
+    })
+    .await;
     let job = remote.world.fetch().await.job;
     remote
         .world
         .until("the first bytes being here", async || {
-            let bytes = remote.world.delivery.tail(job, schema::spool::Stream::Stdout, 0, 100).unwrap()?;
+            let bytes =
+                remote.world.delivery.tail(job, schema::spool::Stream::Stdout, 0, 100).unwrap()?;
             (bytes == b"before\n").then_some(())
         })
         .await;
     let remote = remote.crash().await;
     std::fs::write(remote.file("go"), "").unwrap();
     let fetch = remote.ended(JobKind::Fetch).await;
-    assert_eq!((fetch.id, fetch.exit_code, kept(&remote, &fetch).0.as_slice()), (job, Some(2), b"before\nafter\n".as_slice()));
+    assert_eq!(
+        (fetch.id, fetch.exit_code, kept(&remote, &fetch).0.as_slice()),
+        (job, Some(2), b"before\nafter\n".as_slice())
+    );
     assert_eq!(remote.exited(job).await.code(), Some(2));
     assert!(remote.world.logged("job.late_report").await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p7_a_cancel_reaches_the_command_by_the_answers() {
-    let remote = Remote::start(|_| (&[], "trap 'echo asked; exit 7' TERM; while :; do echo tick; sleep 0.05; done")).await;
+    let remote = Remote::start(|_| {
+        (&[], "trap 'echo asked; exit 7' TERM; while :; do echo tick; sleep 0.05; done")
+    })
+    .await;
     let job = remote.world.fetch().await.job;
-    remote.world.until("the job RUNNING", async || (remote.world.status(job).await == "RUNNING").then_some(())).await;
+    remote
+        .world
+        .until("the job RUNNING", async || {
+            (remote.world.status(job).await == "RUNNING").then_some(())
+        })
+        .await;
     remote.world.handle.cancel_job(job, caller("eve")).await.unwrap();
     let fetch = remote.ended(JobKind::Fetch).await;
     assert_eq!((fetch.status.to_string().as_str(), fetch.exit_code), ("CANCELLED", Some(7)));
@@ -205,7 +243,8 @@ async fn p7_a_cancel_reaches_the_command_by_the_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_that_comes_after_the_place_gave_the_job_up_changes_nothing_and_the_command_keeps_its_code() {
+async fn a_report_that_comes_after_the_place_gave_the_job_up_changes_nothing_and_the_command_keeps_its_code()
+ {
     let remote = Remote::start(|_| (&[], "until test -e go; do sleep 0.02; done; exit 2")).await;
     let job = remote.world.fetch().await.job;
     remote.world.delivery.settle(job, OutcomeEvidence::default(), true).await;
@@ -214,7 +253,12 @@ async fn a_report_that_comes_after_the_place_gave_the_job_up_changes_nothing_and
     assert_eq!(remote.exited(job).await.code(), Some(2));
     assert_eq!(remote.world.status(job).await, "UNKNOWN");
     let is_late = |entry: &schema::api::LogEntry| entry.kind.starts_with("job.late_");
-    remote.world.until("it being on record", async || remote.world.logged("job").await.into_iter().find(is_late)).await;
+    remote
+        .world
+        .until("it being on record", async || {
+            remote.world.logged("job").await.into_iter().find(is_late)
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

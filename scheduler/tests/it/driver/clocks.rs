@@ -22,7 +22,15 @@ fn applying(spec: &JobSpec) -> Option<i32> {
 
 async fn job(rig: &Rig, kind: JobKind, status: JobStatus) -> JobId {
     let filter = JobFilter { kind: Some(kind), status: Some(status), ..JobFilter::default() };
-    let look = async || rig.store.jobs(&filter, &PageRequest::default()).await.unwrap().items.first().map(|job| job.id);
+    let look = async || {
+        rig.store
+            .jobs(&filter, &PageRequest::default())
+            .await
+            .unwrap()
+            .items
+            .first()
+            .map(|job| job.id)
+    };
     rig.until(&format!("a {kind} that is {status}"), look).await
 }
 
@@ -49,7 +57,8 @@ async fn p3_a_clock_set_ahead_kills_no_apply_and_elapsed_time_does() {
     assert_eq!(job(&rig, JobKind::Apply, JobStatus::Failed).await, apply);
 }
 
-/// On one thread, so that the clock is set before the daemon's loop has looked at it and after it knows how it stood.
+/// On one thread, so that the clock is set before the daemon's loop has looked at it and after it
+/// knows how it stood.
 #[tokio::test]
 async fn p3_a_clock_set_back_while_the_daemon_starts_kills_no_apply() {
     let clock = manual();
@@ -62,7 +71,10 @@ async fn p3_a_clock_set_back_while_the_daemon_starts_kills_no_apply() {
         clock.advance_ms(minutes * 60_000);
         rig.handle.explain(target("staging")).await.unwrap();
         let row = rig.store.job_row(apply).await.unwrap().unwrap();
-        assert!(row.status == JobStatus::Running && row.stop.is_none(), "after {minutes} minutes of its hour: {row:?}");
+        assert!(
+            row.status == JobStatus::Running && row.stop.is_none(),
+            "after {minutes} minutes of its hour: {row:?}"
+        );
     }
     clock.advance_ms(HOUR_MS);
     assert_eq!(job(&rig, JobKind::Apply, JobStatus::Failed).await, apply);
@@ -91,20 +103,36 @@ async fn p3_a_dry_run_ends_within_its_deadlines() {
         // From now on commands run until they are stopped, or are never heard of.
         let rig = rig.restart(|_| None).await;
         rig.runner.silent.store(silent, std::sync::atomic::Ordering::SeqCst);
-        let dry = rig.handle.run_once(target("staging"), JobKind::Fetch, caller("eve")).await.unwrap();
-        rig.until("the dry run to be started", async || rig.runner.seen.lock().unwrap().iter().any(|spec| spec.job == dry).then_some(()))
-            .await;
+        let dry =
+            rig.handle.run_once(target("staging"), JobKind::Fetch, caller("eve")).await.unwrap();
+        rig.until("the dry run to be started", async || {
+            rig.runner.seen.lock().unwrap().iter().any(|spec| spec.job == dry).then_some(())
+        })
+        .await;
         if !silent {
-            rig.until("the dry run to run", async || rig.store.job(dry).await.unwrap().filter(|job| job.status == JobStatus::Running))
-                .await;
+            rig.until("the dry run to run", async || {
+                rig.store.job(dry).await.unwrap().filter(|job| job.status == JobStatus::Running)
+            })
+            .await;
         }
         clock.advance_ms(700_000);
         if silent {
-            rig.until("its stop", async || rig.store.job_row(dry).await.unwrap().filter(|row| row.stop.is_some())).await;
+            rig.until("its stop", async || {
+                rig.store.job_row(dry).await.unwrap().filter(|row| row.stop.is_some())
+            })
+            .await;
             clock.advance_ms(130_000);
         }
-        let ended = rig.until("its end", async || rig.store.job(dry).await.unwrap().filter(|job| job.status.is_final())).await;
-        assert_eq!(ended.status, if silent { JobStatus::Unknown } else { JobStatus::Failed }, "{ended:?}");
+        let ended = rig
+            .until("its end", async || {
+                rig.store.job(dry).await.unwrap().filter(|job| job.status.is_final())
+            })
+            .await;
+        assert_eq!(
+            ended.status,
+            if silent { JobStatus::Unknown } else { JobStatus::Failed },
+            "{ended:?}"
+        );
     }
 }
 
@@ -116,10 +144,17 @@ async fn why_a_dry_run_was_stopped_is_known_after_a_restart() {
     let rig = rig.restart(|_| None).await;
     rig.runner.silent.store(true, std::sync::atomic::Ordering::SeqCst);
     let dry = rig.handle.run_once(target("staging"), JobKind::Fetch, caller("eve")).await.unwrap();
-    rig.until("the dry run to be started", async || rig.runner.seen.lock().unwrap().iter().any(|spec| spec.job == dry).then_some(())).await;
+    rig.until("the dry run to be started", async || {
+        rig.runner.seen.lock().unwrap().iter().any(|spec| spec.job == dry).then_some(())
+    })
+    .await;
     rig.handle.cancel_job(dry, caller("eve")).await.unwrap();
     // Nobody has it after the crash, and what was stopped is not started.
     let rig = rig.crash(|_| Some(0)).await;
-    let ended = rig.until("its end", async || rig.store.job(dry).await.unwrap().filter(|job| job.status.is_final())).await;
+    let ended = rig
+        .until("its end", async || {
+            rig.store.job(dry).await.unwrap().filter(|job| job.status.is_final())
+        })
+        .await;
     assert_eq!((ended.status, ended.message.as_str()), (JobStatus::Cancelled, "cancelled by eve"));
 }

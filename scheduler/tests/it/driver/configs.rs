@@ -9,20 +9,35 @@ use super::round::tidy_world;
 use super::{Rig, TWO_CHANNELS, caller};
 
 fn changes(result: &schema::api::ConfigsResult) -> Vec<(&str, &str, u64)> {
-    result.documents.iter().map(|document| (document.name.as_str(), document.change.as_str(), document.version)).collect()
+    result
+        .documents
+        .iter()
+        .map(|document| (document.name.as_str(), document.change.as_str(), document.version))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unchanged_config_makes_no_new_version() {
     let rig = Rig::start(tidy_world()).await;
     let first = rig.apply(TWO_CHANNELS).await.unwrap();
-    assert_eq!(changes(&first), [("tool", "created", 1), ("app", "created", 1), ("web", "created", 1)]);
+    assert_eq!(
+        changes(&first),
+        [("tool", "created", 1), ("app", "created", 1), ("web", "created", 1)]
+    );
     let again = rig.apply(&format!("# a comment\n{TWO_CHANNELS}")).await.unwrap();
-    assert_eq!(changes(&again), [("tool", "unchanged", 1), ("app", "unchanged", 1), ("web", "unchanged", 1)]);
-    let changed = rig.apply(&TWO_CHANNELS.replace("defaultValue: medium", "defaultValue: large")).await.unwrap();
+    assert_eq!(
+        changes(&again),
+        [("tool", "unchanged", 1), ("app", "unchanged", 1), ("web", "unchanged", 1)]
+    );
+    let changed = rig
+        .apply(&TWO_CHANNELS.replace("defaultValue: medium", "defaultValue: large"))
+        .await
+        .unwrap();
     assert_eq!(changes(&changed)[2], ("web", "changed", 2));
     assert!(
-        changed.documents[2].diff.contains("-    string: {defaultValue: medium}\n+    string: {defaultValue: large}"),
+        changed.documents[2]
+            .diff
+            .contains("-    string: {defaultValue: medium}\n+    string: {defaultValue: large}"),
         "{}",
         changed.documents[2].diff
     );
@@ -34,8 +49,16 @@ async fn an_unchanged_config_makes_no_new_version() {
 async fn bad_input_reference_to_nothing_stores_nothing_of_all_files() {
     let rig = Rig::start(tidy_world()).await;
     let refused =
-        rig.apply(&TWO_CHANNELS.replace("[{runtime: tool}]\n    preconditions", "[{runtime: tol}]\n    preconditions")).await.unwrap_err();
-    assert!(matches!(&refused, Refusal::Config(problems) if problems.iter().any(|problem| problem.message.contains("tol"))), "{refused:?}");
+        rig.apply(&TWO_CHANNELS.replace(
+            "[{runtime: tool}]\n    preconditions",
+            "[{runtime: tol}]\n    preconditions",
+        ))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&refused, Refusal::Config(problems) if problems.iter().any(|problem| problem.message.contains("tol"))),
+        "{refused:?}"
+    );
     assert!(rig.store.find_application("app").await.unwrap().is_none());
     assert!(rig.store.find_runtime("tool").await.unwrap().is_none());
 }
@@ -43,8 +66,17 @@ async fn bad_input_reference_to_nothing_stores_nothing_of_all_files() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_of_configs_says_what_would_change_and_changes_nothing() {
     let rig = Rig::start(tidy_world()).await;
-    let file = ConfigFile { path: "a.pvn.yaml".into(), text: TWO_CHANNELS.into(), ..ConfigFile::default() };
-    let request = ConfigsRequest { files: vec![file], dry_run: true, push: true, ..ConfigsRequest::default() };
+    let file = ConfigFile {
+        path: "a.pvn.yaml".into(),
+        text: TWO_CHANNELS.into(),
+        ..ConfigFile::default()
+    };
+    let request = ConfigsRequest {
+        files: vec![file],
+        dry_run: true,
+        push: true,
+        ..ConfigsRequest::default()
+    };
     let result = rig.handle.apply_configs(request, caller("root")).await.unwrap();
     assert_eq!(changes(&result)[0], ("tool", "created", 1));
     assert!(result.pushed.is_empty());
@@ -55,13 +87,17 @@ async fn a_dry_run_of_configs_says_what_would_change_and_changes_nothing() {
 async fn a_given_namespace_that_is_not_there_is_refused_with_its_line() {
     let rig = Rig::start(tidy_world()).await;
     let text = TWO_CHANNELS
-        .replace("{runtime: local}", "{runtime: k8s, containerOrchestration: {k8s: {namespace: mine}}}")
+        .replace(
+            "{runtime: local}",
+            "{runtime: k8s, containerOrchestration: {k8s: {namespace: mine}}}",
+        )
         .replace("program: {name: ", "program: {image: i, name: ")
         + "---\nruntime: {name: k8s, kubernetes: {}}\n";
     let refused = async |text: &str| match rig.apply(text).await.unwrap_err() {
-        Refusal::Config(problems) => {
-            problems.into_iter().map(|problem| (problem.line, problem.message, problem.help.unwrap_or_default())).collect::<Vec<_>>()
-        }
+        Refusal::Config(problems) => problems
+            .into_iter()
+            .map(|problem| (problem.line, problem.message, problem.help.unwrap_or_default()))
+            .collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     let expected = [(
@@ -75,14 +111,22 @@ async fn a_given_namespace_that_is_not_there_is_refused_with_its_line() {
     rig.runner.absent.lock().unwrap().clear();
     rig.apply(&text).await.unwrap();
     rig.runner.absent.lock().unwrap().insert("mine".to_owned());
-    rig.apply(&text.replace("defaultValue: medium", "defaultValue: large")).await.expect("no runtime changes");
-    assert_eq!(refused(&text.replace("kubernetes: {}", "kubernetes: {context: other}")).await, expected, "another cluster may not have it");
+    rig.apply(&text.replace("defaultValue: medium", "defaultValue: large"))
+        .await
+        .expect("no runtime changes");
+    assert_eq!(
+        refused(&text.replace("kubernetes: {}", "kubernetes: {context: other}")).await,
+        expected,
+        "another cluster may not have it"
+    );
 }
 
 /// More than one commit's worth of releases.
 fn many_services(count: usize) -> String {
     let (rest, _) = TWO_CHANNELS.split_once("---\nservice:").unwrap();
-    (0..count).fold(rest.to_owned(), |yaml, number| yaml + &format!("---\nservice: {{name: s{number}, application: app}}\n"))
+    (0..count).fold(rest.to_owned(), |yaml, number| {
+        yaml + &format!("---\nservice: {{name: s{number}, application: app}}\n")
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,9 +142,14 @@ async fn a_push_of_more_services_than_one_commit_takes_releases_all_of_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_input_in_one_of_many_services_stores_and_releases_none() {
     let rig = Rig::start(|_| Some(0)).await;
-    let wrong = many_services(200) + "---\nservice: {name: last, application: app, parameters: [{name: p, required: true, string: {}}]}\n";
+    let wrong = many_services(200)
+        + "---\nservice: {name: last, application: app, parameters: [{name: p, required: true, \
+           string: {}}]}\n";
     let refused = rig.request(&wrong, true).await.unwrap_err();
-    assert!(matches!(&refused, Refusal::Config(problems) if problems[0].message.contains("`p`")), "{refused:?}");
+    assert!(
+        matches!(&refused, Refusal::Config(problems) if problems[0].message.contains("`p`")),
+        "{refused:?}"
+    );
     assert!(rig.store.find_application("app").await.unwrap().is_none());
 }
 
@@ -109,12 +158,27 @@ async fn a_changed_runtime_makes_no_new_version_and_fetches_again() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
     rig.until_status("production", Status::Converged).await;
-    let looks =
-        || rig.runner.seen.lock().unwrap().iter().filter(|spec| spec.kind == JobKind::Fetch && spec.command.argv.len() == 2).count();
+    let looks = || {
+        rig.runner
+            .seen
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|spec| spec.kind == JobKind::Fetch && spec.command.argv.len() == 2)
+            .count()
+    };
     assert_eq!(looks(), 0);
-    rig.apply(&TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, harder]")).await.unwrap();
-    rig.until("both channels being looked at with the new command", async || (looks() >= 2).then_some(())).await;
-    assert_eq!(rig.until_status("staging", Status::Converged).await.desired_version.as_deref(), Some("web-1"));
+    rig.apply(&TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, harder]"))
+        .await
+        .unwrap();
+    rig.until("both channels being looked at with the new command", async || {
+        (looks() >= 2).then_some(())
+    })
+    .await;
+    assert_eq!(
+        rig.until_status("staging", Status::Converged).await.desired_version.as_deref(),
+        Some("web-1")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -122,10 +186,19 @@ async fn a_shorter_interval_counts_at_once() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
     rig.until_status("production", Status::Converged).await;
-    let looks = || rig.runner.seen.lock().unwrap().iter().filter(|spec| spec.kind == JobKind::Fetch).count();
+    let looks = || {
+        rig.runner.seen.lock().unwrap().iter().filter(|spec| spec.kind == JobKind::Fetch).count()
+    };
     let before = looks();
-    rig.apply(&TWO_CHANNELS.replace("steadyStatePollInterval: 3600s", "steadyStatePollInterval: 1s")).await.unwrap();
-    rig.until("both channels being looked at again and again", async || (looks() >= before + 6).then_some(())).await;
+    rig.apply(
+        &TWO_CHANNELS.replace("steadyStatePollInterval: 3600s", "steadyStatePollInterval: 1s"),
+    )
+    .await
+    .unwrap();
+    rig.until("both channels being looked at again and again", async || {
+        (looks() >= before + 6).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -143,7 +216,10 @@ async fn a_channel_that_is_taken_out_takes_its_instances_with_it_and_may_come_ba
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn raw_secrets_of_configs_are_nowhere_in_the_clear_and_reach_the_job() {
     let rig = Rig::start(tidy_world()).await;
-    let text = TWO_CHANNELS.replace("program: {name: do, ", "program: {name: do, env: {KEY: {rawSecret: hunter2-in-the-clear}}, ");
+    let text = TWO_CHANNELS.replace(
+        "program: {name: do, ",
+        "program: {name: do, env: {KEY: {rawSecret: hunter2-in-the-clear}}, ",
+    );
     let result = rig.request(&text, true).await.unwrap();
     assert!(!result.documents[0].diff.contains("hunter2"), "{}", result.documents[0].diff);
     rig.until_status("production", Status::Converged).await;
@@ -155,11 +231,22 @@ async fn raw_secrets_of_configs_are_nowhere_in_the_clear_and_reach_the_job() {
         let path = file.unwrap().path();
         if path.is_file() {
             let bytes = std::fs::read(&path).unwrap();
-            assert!(!bytes.windows(12).any(|window| window == b"in-the-clear"), "{} holds the secret in the clear", path.display());
+            assert!(
+                !bytes.windows(12).any(|window| window == b"in-the-clear"),
+                "{} holds the secret in the clear",
+                path.display()
+            );
         }
     }
-    let key = StoredDocumentKey { kind: DocumentKind::Runtime, application: String::new(), name: "tool".into() };
-    assert!(rig.store.document(&key).await.unwrap().unwrap().source.text.contains("hunter2"), "who has the key can read it again");
+    let key = StoredDocumentKey {
+        kind: DocumentKind::Runtime,
+        application: String::new(),
+        name: "tool".into(),
+    };
+    assert!(
+        rig.store.document(&key).await.unwrap().unwrap().source.text.contains("hunter2"),
+        "who has the key can read it again"
+    );
 }
 
 fn without_production() -> String {
@@ -175,7 +262,11 @@ async fn a_channel_that_is_put_back_stays_deleted_until_a_push() {
     rig.apply(&without_production()).await.unwrap();
     let applies = rig.runner.applies();
     rig.apply(TWO_CHANNELS).await.unwrap();
-    assert_eq!(rig.instance("production").await.status, Status::Deleted, "a config is no order to apply");
+    assert_eq!(
+        rig.instance("production").await.status,
+        Status::Deleted,
+        "a config is no order to apply"
+    );
     // Another change of the config compiles what is released again, and is none either.
     rig.apply(&TWO_CHANNELS.replace("pollInterval: 1s", "pollInterval: 2s")).await.unwrap();
     assert_eq!(rig.instance("production").await.status, Status::Deleted);
@@ -188,21 +279,30 @@ async fn a_channel_that_is_put_back_stays_deleted_until_a_push() {
 fn services(others: usize) -> String {
     let (estate, service) = TWO_CHANNELS.split_once("---\nservice:").unwrap();
     let service = format!("---\nservice:{service}");
-    let others = (0..others).map(|number| service.replace("name: web", &format!("name: other{number}")));
-    std::iter::once(service.clone()).chain(others).fold(estate.to_owned(), |text, service| text + &service)
+    let others =
+        (0..others).map(|number| service.replace("name: web", &format!("name: other{number}")));
+    std::iter::once(service.clone())
+        .chain(others)
+        .fold(estate.to_owned(), |text, service| text + &service)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn p5_a_service_whose_newest_release_cannot_be_read_is_left_out_of_an_apply_and_the_others_go_on() {
+async fn p5_a_service_whose_newest_release_cannot_be_read_is_left_out_of_an_apply_and_the_others_go_on()
+ {
     // Few services are read one by one, many in one go.
     for others in [1, 20] {
         let rig = Rig::start(tidy_world()).await;
         rig.request(&services(others), true).await.unwrap();
         let rig = rig
-            .edited("UPDATE releases SET params = 'dance' WHERE service_id = (SELECT id FROM services WHERE name = 'web')", tidy_world())
+            .edited(
+                "UPDATE releases SET params = 'dance' WHERE service_id = (SELECT id FROM services \
+                 WHERE name = 'web')",
+                tidy_world(),
+            )
             .await;
         // What changes is of all services, so each is compiled again and released.
-        let changed = services(others).replace("string: {defaultValue: small}", "string: {defaultValue: tiny}");
+        let changed = services(others)
+            .replace("string: {defaultValue: small}", "string: {defaultValue: tiny}");
         let changed = changed.replace("entrypoint: [do, ", "entrypoint: [do, anew, ");
         let result = rig.request(&changed, true).await.expect("the others are not refused");
         assert_eq!(changes(&result)[0], ("tool", "changed", 2));
@@ -211,10 +311,21 @@ async fn p5_a_service_whose_newest_release_cannot_be_read_is_left_out_of_an_appl
         assert!(!pushed.contains(&"web"), "{pushed:?}");
         let told = serde_json::to_value(&result).unwrap()["leftOut"].clone();
         let told = told.as_array().unwrap();
-        assert!(told.iter().all(|left_out| left_out["application"] == "app" && left_out["service"] == "web"), "{told:?}");
+        assert!(
+            told.iter()
+                .all(|left_out| left_out["application"] == "app" && left_out["service"] == "web"),
+            "{told:?}"
+        );
         let whys: Vec<_> = told.iter().filter_map(|left_out| left_out["why"].as_str()).collect();
-        assert_eq!(whys.len(), 2, "what is in force is not compiled again, and there is no new release: {whys:?}");
-        assert!(whys.iter().all(|why| why.contains("table releases") && why.contains("column params")), "{whys:?}");
+        assert_eq!(
+            whys.len(),
+            2,
+            "what is in force is not compiled again, and there is no new release: {whys:?}"
+        );
+        assert!(
+            whys.iter().all(|why| why.contains("table releases") && why.contains("column params")),
+            "{whys:?}"
+        );
     }
 }
 
@@ -224,7 +335,10 @@ async fn p9_a_cluster_that_does_not_answer_holds_up_only_the_configs_that_name_i
     rig.apply(TWO_CHANNELS).await.unwrap();
     rig.runner.unanswered.lock().unwrap().insert("mine".to_owned());
     let text = TWO_CHANNELS
-        .replace("{runtime: local}", "{runtime: k8s, containerOrchestration: {k8s: {namespace: mine}}}")
+        .replace(
+            "{runtime: local}",
+            "{runtime: k8s, containerOrchestration: {k8s: {namespace: mine}}}",
+        )
         .replace("program: {name: ", "program: {image: i, name: ")
         + "---\nruntime: {name: k8s, kubernetes: {}}\n";
     let waits = std::pin::pin!(rig.apply(&text));
@@ -246,14 +360,21 @@ async fn what_was_compared_is_stored_only_against_what_it_was_compared_with() {
     let mine = TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, mine]");
     let theirs = TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, theirs]");
     let ask = async |text: &str, dry_run, basis| {
-        let files = vec![schema::api::ConfigFile { path: "a.pvn.yaml".to_owned(), text: text.to_owned(), ..Default::default() }];
+        let files = vec![schema::api::ConfigFile {
+            path: "a.pvn.yaml".to_owned(),
+            text: text.to_owned(),
+            ..Default::default()
+        }];
         let request = ConfigsRequest { files, dry_run, basis, ..ConfigsRequest::default() };
         rig.handle.apply_configs(request, caller("ann")).await
     };
     let shown = ask(&mine, true, None).await.unwrap().basis;
     rig.apply(&theirs).await.unwrap();
     let refused = ask(&mine, false, shown).await.unwrap_err();
-    assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("nothing was changed")), "{refused:?}");
+    assert!(
+        matches!(&refused, Refusal::Conflict(why) if why.contains("nothing was changed")),
+        "{refused:?}"
+    );
     let again = ask(&mine, true, None).await.unwrap();
     assert_eq!(again.documents[0].change, "changed", "theirs is what is stored");
     ask(&mine, false, again.basis).await.expect("nobody came between");
@@ -265,16 +386,31 @@ async fn a_channel_goes_only_with_what_was_shown_to_go_with_it() {
     rig.apply(TWO_CHANNELS).await.unwrap();
     let one = without_production();
     let ask = async |dry_run, basis| {
-        let files = vec![schema::api::ConfigFile { path: "a.pvn.yaml".to_owned(), text: one.clone(), ..Default::default() }];
+        let files = vec![schema::api::ConfigFile {
+            path: "a.pvn.yaml".to_owned(),
+            text: one.clone(),
+            ..Default::default()
+        }];
         let request = ConfigsRequest { files, dry_run, basis, ..ConfigsRequest::default() };
         rig.handle.apply_configs(request, caller("ann")).await
     };
     let shown = ask(true, None).await.unwrap();
-    assert!(!shown.warnings.iter().any(|warning| warning.message.contains("goes")), "{:?}", shown.warnings);
+    assert!(
+        !shown.warnings.iter().any(|warning| warning.message.contains("goes")),
+        "{:?}",
+        shown.warnings
+    );
     rig.push(&[]).await.unwrap();
     let refused = ask(false, shown.basis).await.unwrap_err();
-    assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("released to a channel that goes")), "{refused:?}");
+    assert!(
+        matches!(&refused, Refusal::Conflict(why) if why.contains("released to a channel that goes")),
+        "{refused:?}"
+    );
     let again = ask(true, None).await.unwrap();
-    assert!(again.warnings.iter().any(|warning| warning.message.contains("goes")), "{:?}", again.warnings);
+    assert!(
+        again.warnings.iter().any(|warning| warning.message.contains("goes")),
+        "{:?}",
+        again.warnings
+    );
     ask(false, again.basis).await.expect("nobody came between");
 }

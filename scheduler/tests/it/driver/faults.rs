@@ -32,7 +32,10 @@ async fn rule_11_a_crash_during_an_apply_starts_no_second_one() {
     })
     .await;
     let rig = rig.crash(applying).await;
-    rig.until("the driver answering again", async || rig.handle.explain(target("staging")).await.ok()).await;
+    rig.until("the driver answering again", async || {
+        rig.handle.explain(target("staging")).await.ok()
+    })
+    .await;
     let page = rig.store.jobs(&filter, &PageRequest::default()).await.unwrap();
     assert_eq!(page.total, 1, "{page:?}");
     assert_eq!(rig.runner.applies(), 0, "the apply runs on; nothing was started");
@@ -50,8 +53,14 @@ async fn a_restart_goes_on_where_the_last_run_stopped() {
     assert_eq!(rig.push(&[]).await.unwrap().version, "web-1");
     let rig = rig.restart(tidy_world()).await;
     assert_eq!(rig.push(&[]).await.unwrap().version, "web-2");
-    let jobs =
-        rig.store.jobs(&JobFilter { status: Some(JobStatus::Running), ..Default::default() }, &PageRequest::default()).await.unwrap();
+    let jobs = rig
+        .store
+        .jobs(
+            &JobFilter { status: Some(JobStatus::Running), ..Default::default() },
+            &PageRequest::default(),
+        )
+        .await
+        .unwrap();
     for job in jobs.items {
         rig.handle.cancel_job(job.id, caller("root")).await.unwrap();
     }
@@ -67,15 +76,27 @@ async fn database_locked_starts_nothing_new_and_reading_goes_on() {
     let held = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
 
     let refused = rig.push(&[]).await.unwrap_err();
-    assert!(matches!(&refused, Refusal::Unavailable(why) if why.contains("locked") && why.contains("nothing was changed")), "{refused}");
+    assert!(
+        matches!(&refused, Refusal::Unavailable(why) if why.contains("locked") && why.contains("nothing was changed")),
+        "{refused}"
+    );
     let mut health = rig.handle.health();
     assert!(matches!(&*health.borrow(), Health::Degraded { .. }));
-    assert!(matches!(rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await, Err(Refusal::Unavailable(_))));
+    assert!(matches!(
+        rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await,
+        Err(Refusal::Unavailable(_))
+    ));
     let explained = rig.handle.explain(target("staging")).await.unwrap();
     assert_eq!(explained.status, Status::Converging);
-    let Health::Degraded { why, since } = health.borrow().clone() else { panic!("it stores nothing") };
+    let Health::Degraded { why, since } = health.borrow().clone() else {
+        panic!("it stores nothing")
+    };
     let first = &explained.causes[0];
-    assert_eq!((first.code.as_str(), first.since), ("NOTHING_STORED", Some(since)), "{explained:#?}");
+    assert_eq!(
+        (first.code.as_str(), first.since),
+        ("NOTHING_STORED", Some(since)),
+        "{explained:#?}"
+    );
     assert!(first.message.contains(&why) && first.message.contains("ends"), "{}", first.message);
     let next: Vec<_> = explained.next.iter().map(|next| next.action.as_str()).collect();
     assert_eq!(next, ["store"], "nothing else happens before that");
@@ -83,9 +104,15 @@ async fn database_locked_starts_nothing_new_and_reading_goes_on() {
     assert!(rig.runner.kinds().is_empty(), "nothing is started that was not stored");
 
     held.rollback().await.unwrap();
-    tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health == Health::Ready)).await.unwrap().unwrap();
+    tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health == Health::Ready))
+        .await
+        .unwrap()
+        .unwrap();
     let explained = rig.handle.explain(target("staging")).await.unwrap();
-    assert!(explained.causes.iter().all(|cause| cause.code != CauseCode::NothingStored), "{explained:#?}");
+    assert!(
+        explained.causes.iter().all(|cause| cause.code != CauseCode::NothingStored),
+        "{explained:#?}"
+    );
     assert_eq!(rig.push(&[]).await.unwrap().version, "web-1");
     rig.until_status("production", Status::Converged).await;
 }
@@ -94,21 +121,33 @@ async fn database_locked_starts_nothing_new_and_reading_goes_on() {
 fn ended_at(at: Timestamp) -> End {
     let End::Reported(report) = report(Some(0), None) else { unreachable!("it has a report") };
     let start_timestamp_ns = format!("{}000000", at.plus_ms(-1_000).as_millis());
-    End::Reported(Box::new(Report { start_timestamp_ns, duration_ns: "1000000000".into(), ..*report }))
+    End::Reported(Box::new(Report {
+        start_timestamp_ns,
+        duration_ns: "1000000000".into(),
+        ..*report
+    }))
 }
 
-/// What becomes of an apply without fetch that ends well within its timeout of 5 s while nothing can be stored, and whose deadline
-/// passes before anything can. Its end is told `first`, as long as nothing can be stored, or only when that works again.
+/// What becomes of an apply without fetch that ends well within its timeout of 5 s while nothing
+/// can be stored, and whose deadline passes before anything can. Its end is told `first`, as long
+/// as nothing can be stored, or only when that works again.
 async fn ended_while_nothing_is_stored(first: bool) {
     let clock = Manual::starting_at(Timestamp::from_millis(1_900_000_000_000));
     let now = || Clock::Manual(clock.clone()).now();
     let rig = Rig::start_at(Clock::Manual(clock.clone()), |_| None).await;
     let (before, rest) = TWO_CHANNELS.split_once("    fetch:").unwrap();
-    let text = format!("{before}    apply:\n      timeout: 5s{}", rest.split_once("    apply:").unwrap().1);
+    let text = format!(
+        "{before}    apply:\n      timeout: 5s{}",
+        rest.split_once("    apply:").unwrap().1
+    );
     rig.request(&text, true).await.unwrap();
     let row = async |job: JobId| rig.store.job_row(job).await.unwrap().unwrap();
-    let jobs = async || rig.store.jobs(&JobFilter::default(), &PageRequest::default()).await.unwrap().items;
-    let running = async || jobs().await.into_iter().find(|job| job.status == JobStatus::Running).map(|job| job.id);
+    let jobs = async || {
+        rig.store.jobs(&JobFilter::default(), &PageRequest::default()).await.unwrap().items
+    };
+    let running = async || {
+        jobs().await.into_iter().find(|job| job.status == JobStatus::Running).map(|job| job.id)
+    };
     let apply = rig.until("the apply being RUNNING", running).await;
 
     let options = SqliteConnectOptions::new().filename(rig.dir.path().join("pvn.db"));
@@ -118,22 +157,36 @@ async fn ended_while_nothing_is_stored(first: bool) {
     let end = RunnerEvent::Ended { job: apply, end: ended_at(now()), gone: true };
     let mut health = rig.handle.health();
     clock.advance_ms(120_000);
-    tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health != Health::Ready)).await.unwrap().unwrap();
+    tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health != Health::Ready))
+        .await
+        .unwrap()
+        .unwrap();
     if first {
         rig.runner.news.send(end.clone()).await.unwrap();
         tokio::task::yield_now().await;
     }
     held.rollback().await.unwrap();
-    tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health == Health::Ready)).await.unwrap().unwrap();
+    tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health == Health::Ready))
+        .await
+        .unwrap()
+        .unwrap();
     if !first {
         let row = row(apply).await;
-        assert!(row.status == JobStatus::Running && row.stop.is_none(), "it is listened to for a minute: {row:?}");
+        assert!(
+            row.status == JobStatus::Running && row.stop.is_none(),
+            "it is listened to for a minute: {row:?}"
+        );
         rig.handle.explain(target("staging")).await.unwrap();
         assert!(rig.runner.running.lock().unwrap().contains_key(&apply), "nobody stopped it");
         rig.runner.tell(end);
     }
-    let over = rig.until("its end", async || Some(row(apply).await).filter(|row| row.ended_at.is_some())).await;
-    assert_eq!((over.status, over.exit_code, over.message.as_str()), (JobStatus::Succeeded, Some(0), "apply web-1"));
+    let over = rig
+        .until("its end", async || Some(row(apply).await).filter(|row| row.ended_at.is_some()))
+        .await;
+    assert_eq!(
+        (over.status, over.exit_code, over.message.as_str()),
+        (JobStatus::Succeeded, Some(0), "apply web-1")
+    );
     rig.until_status("staging", Status::Converged).await;
     assert!(rig.runner.running.lock().unwrap().contains_key(&apply), "nobody stopped it");
 }
@@ -153,8 +206,10 @@ async fn silent_fetch(rig: &Rig) -> JobId {
     rig.runner.silent.store(true, Ordering::SeqCst);
     rig.request(TWO_CHANNELS, true).await.unwrap();
     let staging = |spec: &JobSpec| super::round::variable(spec, "PVN_RELEASE_CHANNEL") == "staging";
-    rig.until("a fetch to be started", async || rig.runner.seen.lock().unwrap().iter().find(|spec| staging(spec)).map(|spec| spec.job))
-        .await
+    rig.until("a fetch to be started", async || {
+        rig.runner.seen.lock().unwrap().iter().find(|spec| staging(spec)).map(|spec| spec.job)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,14 +217,22 @@ async fn rule_13_what_keeps_a_job_from_starting_is_shown_until_it_starts_over_a_
     let rig = Rig::start(|_| None).await;
     let job = silent_fetch(&rig).await;
     let until = Clock::System.now().plus_ms(60_000);
-    let wait =
-        JobWait { why: "ErrImagePull: no x".to_owned(), ends_when: "x is there".to_owned(), until, surroundings: false, is_unseen: false };
+    let wait = JobWait {
+        why: "ErrImagePull: no x".to_owned(),
+        ends_when: "x is there".to_owned(),
+        until,
+        surroundings: false,
+        is_unseen: false,
+    };
     rig.runner.tell(RunnerEvent::Waits { job, wait: Some(wait) });
     let shown = async |rig: &Rig| {
         let row = rig.store.job(job).await.unwrap().unwrap();
         let instance = rig.instance("staging").await;
         let words = format!("waits until {until}: ErrImagePull: no x; ends when x is there");
-        (row.message == words && row.status == JobStatus::Starting, instance.message.contains("ErrImagePull: no x"))
+        (
+            row.message == words && row.status == JobStatus::Starting,
+            instance.message.contains("ErrImagePull: no x"),
+        )
     };
     rig.until("it to be shown", async || (shown(&rig).await == (true, true)).then_some(())).await;
     rig.runner.running.lock().unwrap().insert(job, ());
@@ -195,9 +258,13 @@ async fn rule_13_a_job_that_is_over_does_not_say_that_it_waits() {
     rig.runner.tell(RunnerEvent::Started { job, at: Clock::System.now() });
     rig.runner.tell(RunnerEvent::Waits { job, wait: Some(wait) });
     let row = async || rig.store.job(job).await.unwrap().unwrap();
-    rig.until("the wait to be shown", async || row().await.message.starts_with("waits: ").then_some(())).await;
+    rig.until("the wait to be shown", async || {
+        row().await.message.starts_with("waits: ").then_some(())
+    })
+    .await;
     rig.runner.tell(RunnerEvent::Ended { job, end: report(Some(0), None), gone: true });
-    let over = rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
+    let over =
+        rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
     assert_eq!((over.status, over.message.as_str()), (JobStatus::Succeeded, "first look at web-1"));
 }
 
@@ -210,7 +277,8 @@ async fn p8_a_job_that_was_handed_over_and_never_ran_did_not_begin() {
     rig.until("it to be told as begun", async || row().await.started_at).await;
     let end = End::NotStarted { why: "another job has its file".to_owned(), surroundings: true };
     rig.runner.tell(RunnerEvent::Ended { job, end, gone: true });
-    let over = rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
+    let over =
+        rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
     assert_eq!(over.started_at, None, "{}", over.message);
 }
 
@@ -220,8 +288,14 @@ async fn p7_a_job_that_was_stopped_before_it_started_is_not_started_after_a_cras
     let job = silent_fetch(&rig).await;
     rig.handle.cancel_job(job, caller("eve")).await.unwrap();
     let rig = rig.crash(|_| None).await;
-    rig.until("it to be over", async || rig.store.job(job).await.unwrap().filter(|job| job.status == JobStatus::Cancelled)).await;
-    assert!(rig.runner.seen.lock().unwrap().iter().all(|spec| spec.job != job), "it is not started");
+    rig.until("it to be over", async || {
+        rig.store.job(job).await.unwrap().filter(|job| job.status == JobStatus::Cancelled)
+    })
+    .await;
+    assert!(
+        rig.runner.seen.lock().unwrap().iter().all(|spec| spec.job != job),
+        "it is not started"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -243,9 +317,15 @@ async fn an_instance_that_is_wanted_again_is_not_forgotten_for_what_was_before()
     rig.apply(TWO_CHANNELS).await.unwrap();
     rig.push(&[]).await.unwrap();
     drop(held);
-    let arrived = async || (rig.instance("production").await.converged_version.as_deref() == Some("web-2")).then_some(());
+    let arrived = async || {
+        (rig.instance("production").await.converged_version.as_deref() == Some("web-2"))
+            .then_some(())
+    };
     rig.until("production being at web-2", arrived).await;
     assert_eq!(*rig.runner.deleted.lock().unwrap(), []);
     rig.apply(&without).await.unwrap();
-    rig.until("it to be forgotten", async || (rig.runner.deleted.lock().unwrap().len() == 1).then_some(())).await;
+    rig.until("it to be forgotten", async || {
+        (rig.runner.deleted.lock().unwrap().len() == 1).then_some(())
+    })
+    .await;
 }

@@ -18,25 +18,43 @@ async fn rule_07_an_apply_waits_for_its_approval_and_the_audit_knows_who_gave_it
     assert_eq!(waiting.approvals[0].status, ApprovalStatus::Pending);
     assert_eq!(rig.runner.applies(), 0);
 
-    let other = DecisionRequest { plan_digest: Some("sha256:00".into()), ..DecisionRequest::default() };
-    let refused = rig.handle.ask(target("only"), Ask::Approve(other), caller("eve")).await.unwrap_err();
-    assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("look at it again")), "{refused}");
+    let other =
+        DecisionRequest { plan_digest: Some("sha256:00".into()), ..DecisionRequest::default() };
+    let refused =
+        rig.handle.ask(target("only"), Ask::Approve(other), caller("eve")).await.unwrap_err();
+    assert!(
+        matches!(&refused, Refusal::Conflict(why) if why.contains("look at it again")),
+        "{refused}"
+    );
 
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
     rig.until_status("only", Status::Converged).await;
-    let filter = EventFilter { kind: Some("approval.decided".into()), audit: true, ..Default::default() };
+    let filter =
+        EventFilter { kind: Some("approval.decided".into()), audit: true, ..Default::default() };
     let entry = rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.remove(0);
     assert_eq!((entry.actor.as_deref(), entry.origin.as_deref()), (Some("eve"), Some("127.0.0.1")));
 
-    let late = rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap_err();
-    assert!(matches!(&late, Refusal::Conflict(why) if why.contains("no approval is pending for app/web in only")), "{late}");
+    let late =
+        rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap_err();
+    assert!(
+        matches!(&late, Refusal::Conflict(why) if why.contains("no approval is pending for app/web in only")),
+        "{late}"
+    );
 }
 
 /// A release whose only channel waits for the yes of two people.
 async fn asking_two_people() -> Rig {
     let rig = Rig::start(tidy_world()).await;
-    let of_two = "\n    preconditions: [{manualApproval: {name: qa, minApprovers: 2}}]\n---\nservice:";
-    rig.request(&APPROVAL.replace("    requireApprovalBeforeApply: true\n", "").replace("\n---\nservice:", of_two), true).await.unwrap();
+    let of_two =
+        "\n    preconditions: [{manualApproval: {name: qa, minApprovers: 2}}]\n---\nservice:";
+    rig.request(
+        &APPROVAL
+            .replace("    requireApprovalBeforeApply: true\n", "")
+            .replace("\n---\nservice:", of_two),
+        true,
+    )
+    .await
+    .unwrap();
     rig.until_status("only", Status::WaitingManualApproval).await;
     rig
 }
@@ -45,7 +63,8 @@ async fn asking_two_people() -> Rig {
 async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
     let rig = asking_two_people().await;
     for name in ["ann", "bob"] {
-        let request = TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
+        let request =
+            TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
         rig.handle.create_token(request, caller("eve")).await.unwrap();
     }
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("ann")).await.unwrap();
@@ -53,11 +72,18 @@ async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("bob")).await.unwrap();
     let instance = rig.instance("only").await;
     assert_eq!(instance.status, Status::WaitingManualApproval);
-    assert_eq!(instance.approvals[0].by.iter().map(|vote| vote.who.as_str()).collect::<Vec<_>>(), ["bob"]);
+    assert_eq!(
+        instance.approvals[0].by.iter().map(|vote| vote.who.as_str()).collect::<Vec<_>>(),
+        ["bob"]
+    );
     assert_eq!(rig.runner.applies(), 0);
     let filter = EventFilter { kind: Some("approval.withdrawn".into()), ..Default::default() };
     let entry = rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.remove(0);
-    assert!(entry.message.contains("the yes of ann to approval `qa` counts no more"), "{}", entry.message);
+    assert!(
+        entry.message.contains("the yes of ann to approval `qa` counts no more"),
+        "{}",
+        entry.message
+    );
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("cat")).await.unwrap();
     rig.until_status("only", Status::Converged).await;
 }
@@ -65,14 +91,18 @@ async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p2_a_token_that_has_expired_can_be_revoked_once_for_the_yes_that_was_given_with_it() {
     let rig = asking_two_people().await;
-    let request = TokenRequest { name: "ann".into(), role: Role::Approver, valid_for_seconds: Some(1) };
+    let request =
+        TokenRequest { name: "ann".into(), role: Role::Approver, valid_for_seconds: Some(1) };
     let made = rig.handle.create_token(request, caller("eve")).await.unwrap();
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("ann")).await.unwrap();
     Clock::System.sleep_until(made.expires_at.unwrap()).await;
     rig.handle.revoke_token("ann".into(), caller("eve")).await.unwrap();
     assert_eq!(rig.instance("only").await.approvals[0].by, []);
     let again = rig.handle.revoke_token("ann".into(), caller("eve")).await.unwrap_err();
-    assert!(matches!(&again, Refusal::Conflict(why) if why.contains("was revoked already")), "{again}");
+    assert!(
+        matches!(&again, Refusal::Conflict(why) if why.contains("was revoked already")),
+        "{again}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -94,10 +124,13 @@ async fn a_dry_run_is_on_record_and_changes_nothing() {
     rig.until_status("production", Status::Converged).await;
     let before = rig.instance("staging").await;
     let job = rig.handle.run_once(target("staging"), JobKind::Fetch, caller("eve")).await.unwrap();
-    let ended = rig.until("the dry run's end", async || rig.store.job(job).await.unwrap().filter(|job| job.status.is_final()));
+    let ended = rig.until("the dry run's end", async || {
+        rig.store.job(job).await.unwrap().filter(|job| job.status.is_final())
+    });
     assert_eq!(ended.await.status, JobStatus::Succeeded);
     assert_eq!(rig.instance("staging").await, before);
-    let refused = rig.handle.run_once(target("staging"), JobKind::Apply, caller("eve")).await.unwrap_err();
+    let refused =
+        rig.handle.run_once(target("staging"), JobKind::Apply, caller("eve")).await.unwrap_err();
     assert!(refused.to_string().contains("cannot be run dry"), "{refused}");
 }
 
@@ -111,9 +144,13 @@ async fn a_retry_that_would_do_nothing_is_refused_with_what_to_do() {
         page.items.into_iter().find(|job| job.status == JobStatus::Running).map(|job| job.id)
     });
     let apply = apply.await;
-    let retry = async |channel: &str| rig.handle.ask(target(channel), Ask::Retry, caller("eve")).await;
+    let retry =
+        async |channel: &str| rig.handle.ask(target(channel), Ask::Retry, caller("eve")).await;
     let refused = retry("staging").await.unwrap_err();
-    assert!(matches!(&refused, Refusal::Conflict(why) if why.contains(&format!("jobs cancel {apply}"))), "{refused:?}");
+    assert!(
+        matches!(&refused, Refusal::Conflict(why) if why.contains(&format!("jobs cancel {apply}"))),
+        "{refused:?}"
+    );
     rig.handle.cancel_job(apply, caller("eve")).await.unwrap();
     rig.until_status("staging", Status::Failed).await;
     retry("staging").await.unwrap();
@@ -128,34 +165,61 @@ async fn a_job_that_is_over_or_unknown_cannot_be_cancelled() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
     rig.until_status("production", Status::Converged).await;
-    let job = rig.store.jobs(&JobFilter::default(), &PageRequest::default()).await.unwrap().items.remove(0).id;
+    let job = rig
+        .store
+        .jobs(&JobFilter::default(), &PageRequest::default())
+        .await
+        .unwrap()
+        .items
+        .remove(0)
+        .id;
     let over = rig.handle.cancel_job(job, caller("eve")).await.unwrap_err();
-    assert!(matches!(&over, Refusal::Conflict(why) if why.contains("is over (SUCCEEDED)")), "{over}");
-    let unknown = rig.handle.cancel_job(schema::id::JobId::from_bytes([9; 16]), caller("eve")).await.unwrap_err();
+    assert!(
+        matches!(&over, Refusal::Conflict(why) if why.contains("is over (SUCCEEDED)")),
+        "{over}"
+    );
+    let unknown = rig
+        .handle
+        .cancel_job(schema::id::JobId::from_bytes([9; 16]), caller("eve"))
+        .await
+        .unwrap_err();
     assert!(matches!(unknown, Refusal::NotFound(_)), "{unknown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_count_their_versions_and_names_of_tokens_are_never_used_again() {
     let rig = Rig::start(tidy_world()).await;
-    assert_eq!(rig.handle.set_secret("db".into(), b"one".to_vec(), caller("eve")).await.unwrap(), 1);
-    assert_eq!(rig.handle.set_secret("db".into(), b"two".to_vec(), caller("eve")).await.unwrap(), 2);
+    assert_eq!(
+        rig.handle.set_secret("db".into(), b"one".to_vec(), caller("eve")).await.unwrap(),
+        1
+    );
+    assert_eq!(
+        rig.handle.set_secret("db".into(), b"two".to_vec(), caller("eve")).await.unwrap(),
+        2
+    );
     let bad = rig.handle.set_secret("db".into(), vec![0, 1], caller("eve")).await.unwrap_err();
     assert!(matches!(&bad, Refusal::Invalid(why) if why.contains("UTF-8")), "{bad}");
     rig.handle.delete_secret("db".into(), caller("eve")).await.unwrap();
-    assert!(matches!(rig.handle.delete_secret("db".into(), caller("eve")).await, Err(Refusal::NotFound(_))));
+    assert!(matches!(
+        rig.handle.delete_secret("db".into(), caller("eve")).await,
+        Err(Refusal::NotFound(_))
+    ));
 
     let request = TokenRequest { name: "ci".into(), role: Role::Admin, valid_for_seconds: None };
     let made = rig.handle.create_token(request.clone(), caller("eve")).await.unwrap();
     assert!(rig.store.token(&made.token).await.unwrap().is_some());
     let again = rig.handle.create_token(request, caller("eve")).await.unwrap_err();
-    assert!(matches!(&again, Refusal::Conflict(why) if why.contains("never used again")), "{again}");
+    assert!(
+        matches!(&again, Refusal::Conflict(why) if why.contains("never used again")),
+        "{again}"
+    );
     let last = rig.handle.revoke_token("ci".into(), caller("eve")).await.unwrap_err();
     assert!(last.to_string().contains("last admin token"), "{last}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_admin_token_that_does_not_expire_is_not_revoked_whoever_else_is_admin_for_a_while() {
+async fn the_last_admin_token_that_does_not_expire_is_not_revoked_whoever_else_is_admin_for_a_while()
+ {
     let rig = Rig::start(tidy_world()).await;
     let make = async |name: &str, valid_for_seconds| {
         let request = TokenRequest { name: name.into(), role: Role::Admin, valid_for_seconds };
@@ -167,7 +231,10 @@ async fn the_last_admin_token_that_does_not_expire_is_not_revoked_whoever_else_i
     assert!(matches!(&last, Refusal::Conflict(why) if why.contains("last admin token")), "{last}");
     make("root", None).await;
     let last = revoke("root").await.unwrap_err();
-    assert!(matches!(&last, Refusal::Conflict(why) if why.contains("does not expire") && why.contains("--valid-for")), "{last}");
+    assert!(
+        matches!(&last, Refusal::Conflict(why) if why.contains("does not expire") && why.contains("--valid-for")),
+        "{last}"
+    );
     make("other", None).await;
     revoke("root").await.unwrap();
     revoke("tmp").await.unwrap();
@@ -178,12 +245,16 @@ async fn the_last_admin_token_that_does_not_expire_is_not_revoked_whoever_else_i
 async fn two_tokens_differ_by_more_than_case_so_that_nobody_is_two_people() {
     let rig = Rig::start(tidy_world()).await;
     let make = async |name: &str| {
-        let request = TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
+        let request =
+            TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
         rig.handle.create_token(request, caller("eve")).await
     };
     make("Alice").await.unwrap();
     let again = make("alice").await.unwrap_err();
-    assert!(matches!(&again, Refusal::Conflict(why) if why.contains("`Alice`") && why.contains("case")), "{again}");
+    assert!(
+        matches!(&again, Refusal::Conflict(why) if why.contains("`Alice`") && why.contains("case")),
+        "{again}"
+    );
     make("alice2").await.unwrap();
 }
 
@@ -209,7 +280,11 @@ service: {name: web, application: app}
 /// How often the row of each channel was written, in the order of their names.
 async fn revisions(rig: &Rig) -> Vec<(String, i64)> {
     let loaded = rig.store.load_instances().await.unwrap();
-    let mut revisions: Vec<_> = loaded.0.iter().map(|instance| (instance.channel.1.to_string(), instance.revision)).collect();
+    let mut revisions: Vec<_> = loaded
+        .0
+        .iter()
+        .map(|instance| (instance.channel.1.to_string(), instance.revision))
+        .collect();
     revisions.sort();
     revisions
 }
@@ -224,10 +299,18 @@ async fn a_decision_writes_the_row_of_its_channel_and_of_no_other() {
     let before = revisions(&rig).await;
     rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
     rig.until_status("one", Status::Converged).await;
-    rig.handle.ask(target("three"), Ask::Reject(DecisionRequest::default()), caller("eve")).await.unwrap();
+    rig.handle
+        .ask(target("three"), Ask::Reject(DecisionRequest::default()), caller("eve"))
+        .await
+        .unwrap();
     rig.until_status("three", Status::Failed).await;
     let after = revisions(&rig).await;
-    let written: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, (name, _))| name.as_str()).collect();
+    let written: Vec<_> = before
+        .iter()
+        .zip(&after)
+        .filter(|(before, after)| before != after)
+        .map(|(_, (name, _))| name.as_str())
+        .collect();
     assert_eq!(written, ["one", "three"], "{before:?} became {after:?}");
 }
 
@@ -240,21 +323,30 @@ async fn a_release_to_one_channel_writes_no_other() {
     let request = PushRequest { channels: Some(vec!["two".into()]), ..PushRequest::default() };
     rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
     rig.until("the release in `two`", async || {
-        Some(rig.instance("two").await).filter(|instance| instance.desired_version.as_deref() == Some("web-2"))
+        Some(rig.instance("two").await)
+            .filter(|instance| instance.desired_version.as_deref() == Some("web-2"))
     })
     .await;
     let after = revisions(&rig).await;
-    let written: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, (name, _))| name.as_str()).collect();
+    let written: Vec<_> = before
+        .iter()
+        .zip(&after)
+        .filter(|(before, after)| before != after)
+        .map(|(_, (name, _))| name.as_str())
+        .collect();
     assert_eq!(written, ["two"], "{before:?} became {after:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_07_a_second_yes_of_the_same_person_says_that_another_has_to() {
     let rig = Rig::start(tidy_world()).await;
-    rig.request(&THREE_GATES.replace("{name: first}", "{name: first, minApprovers: 2}"), true).await.unwrap();
+    rig.request(&THREE_GATES.replace("{name: first}", "{name: first, minApprovers: 2}"), true)
+        .await
+        .unwrap();
     rig.until_status("one", Status::WaitingManualApproval).await;
     rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
-    let again = rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("eve")).await.unwrap_err();
+    let again =
+        rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("eve")).await.unwrap_err();
     assert!(
         matches!(&again, Refusal::Conflict(why) if why.contains("eve has said yes") && why.contains("1 of 2 people") && why.contains("somebody else")),
         "{again}"
@@ -267,19 +359,43 @@ async fn rule_07_a_second_yes_of_the_same_person_says_that_another_has_to() {
 async fn p7_an_apply_that_was_given_up_is_stopped_once_more_when_somebody_cancels_it() {
     let rig = Rig::start(|spec| (spec.kind != JobKind::Apply).then_some(2)).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
-    let applies = || rig.runner.seen.lock().unwrap().iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job);
+    let applies = || {
+        rig.runner
+            .seen
+            .lock()
+            .unwrap()
+            .iter()
+            .find(|spec| spec.kind == JobKind::Apply)
+            .map(|spec| spec.job)
+    };
     let job = rig.until("an apply that runs", async || applies()).await;
-    rig.runner.tell(RunnerEvent::Ended { job, end: End::Unknown { why: "its wrapper does not answer".into(), report: None }, gone: false });
+    rig.runner.tell(RunnerEvent::Ended {
+        job,
+        end: End::Unknown { why: "its wrapper does not answer".into(), report: None },
+        gone: false,
+    });
     let given_up = rig.until_status("staging", Status::Failed).await;
-    assert!(given_up.message.contains(&format!("`pvnctl jobs cancel {job}` stops it once more")), "{}", given_up.message);
+    assert!(
+        given_up.message.contains(&format!("`pvnctl jobs cancel {job}` stops it once more")),
+        "{}",
+        given_up.message
+    );
     // Its runner takes it up again, as after a restart: it stays what it was told to be.
-    rig.runner.tell(RunnerEvent::Started { job, at: rig.store.job(job).await.unwrap().unwrap().created_at });
+    rig.runner.tell(RunnerEvent::Started {
+        job,
+        at: rig.store.job(job).await.unwrap().unwrap().created_at,
+    });
     rig.handle.ask(target("staging"), Ask::Retry, caller("eve")).await.unwrap();
     assert_eq!(rig.store.job(job).await.unwrap().unwrap().status, JobStatus::Unknown);
     rig.handle.cancel_job(job, caller("eve")).await.unwrap();
-    rig.until("its runner to be asked", async || (!rig.runner.running.lock().unwrap().contains_key(&job)).then_some(())).await;
+    rig.until("its runner to be asked", async || {
+        (!rig.runner.running.lock().unwrap().contains_key(&job)).then_some(())
+    })
+    .await;
     let filter = EventFilter { kind: Some("job.cancel".into()), audit: true, ..Default::default() };
-    let told = async || rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.into_iter().next();
+    let told = async || {
+        rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.into_iter().next()
+    };
     assert_eq!(rig.until("it to be in the audit log", told).await.actor.as_deref(), Some("eve"));
 }
 
@@ -290,7 +406,10 @@ async fn p8_a_yes_is_taken_back_by_a_no_also_while_its_apply_runs() {
     rig.until_status("only", Status::WaitingManualApproval).await;
     rig.handle.ask(target("only"), Ask::Pause, caller("eve")).await.unwrap();
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
-    rig.handle.ask(target("only"), Ask::Reject(DecisionRequest::default()), caller("ann")).await.unwrap();
+    rig.handle
+        .ask(target("only"), Ask::Reject(DecisionRequest::default()), caller("ann"))
+        .await
+        .unwrap();
     rig.handle.ask(target("only"), Ask::Resume, caller("eve")).await.unwrap();
     rig.until_status("only", Status::Failed).await;
     assert_eq!(rig.runner.applies(), 0);
@@ -299,8 +418,12 @@ async fn p8_a_yes_is_taken_back_by_a_no_also_while_its_apply_runs() {
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
     rig.until("its apply", async || (rig.runner.applies() > 0).then_some(())).await;
     // It goes on, and nothing follows it.
-    rig.handle.ask(target("only"), Ask::Reject(DecisionRequest::default()), caller("ann")).await.unwrap();
-    let follows_no_other = |shown: &Instance| shown.message.contains("and no other follows: ann rejected");
+    rig.handle
+        .ask(target("only"), Ask::Reject(DecisionRequest::default()), caller("ann"))
+        .await
+        .unwrap();
+    let follows_no_other =
+        |shown: &Instance| shown.message.contains("and no other follows: ann rejected");
     let told = async || Some(rig.instance("only").await).filter(follows_no_other);
     rig.until("that to be told", told).await;
 }

@@ -1,5 +1,6 @@
-//! One bad cell of the database, whichever it is, stops at most one instance: every column of every table that the migrations
-//! make is given what no program of ours writes, and the driver starts over it.
+//! One bad cell of the database, whichever it is, stops at most one instance: every column of every
+//! table that the migrations make is given what no program of ours writes, and the driver starts
+//! over it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -28,10 +29,12 @@ use crate::wait;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What is put into columns of texts, as SQL.
-const TEXTS: &[&str] = &["NULL", "''", "'{\"a\": 1}'", "CAST(x'FFFE' AS TEXT)", "printf('%.*c', 100000, 'x')", "-1"];
+const TEXTS: &[&str] =
+    &["NULL", "''", "'{\"a\": 1}'", "CAST(x'FFFE' AS TEXT)", "printf('%.*c', 100000, 'x')", "-1"];
 
 /// What is put into columns of numbers.
-const NUMBERS: &[&str] = &["NULL", "'text'", "9223372036854775807", "-9223372036854775808", "-1", "x'FF'"];
+const NUMBERS: &[&str] =
+    &["NULL", "'text'", "9223372036854775807", "-9223372036854775808", "-1", "x'FF'"];
 
 /// Tables that are not ours to read: the migrations' own, whose damage the migrations refuse.
 const FOREIGN: &[&str] = &["_sqlx_migrations"];
@@ -78,7 +81,10 @@ async fn by_hand(path: &Path) -> SqliteConnection {
 }
 
 async fn run(database: &mut SqliteConnection, sql: &str) -> Result<u64, sqlx::Error> {
-    sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(database).await.map(|done| done.rows_affected())
+    sqlx::query(sqlx::AssertSqlSafe(sql.to_owned()))
+        .execute(database)
+        .await
+        .map(|done| done.rows_affected())
 }
 
 fn owner() -> LeaseHolder {
@@ -90,33 +96,52 @@ impl Template {
         let rig = Rig::start(play).await;
         // In this order: what is looked at is the first of its table.
         rig.request(TWO_CHANNELS, true).await.unwrap();
-        let runs = || rig.runner.seen.lock().unwrap().iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job);
+        let runs = || {
+            rig.runner
+                .seen
+                .lock()
+                .unwrap()
+                .iter()
+                .find(|spec| spec.kind == JobKind::Apply)
+                .map(|spec| spec.job)
+        };
         let apply = rig.until("the apply to run", async || runs()).await;
         rig.request(&calm(), true).await.unwrap();
         rig.request(&asks(), true).await.unwrap();
         rig.handle.set_secret("key".to_owned(), b"one".to_vec(), caller("root")).await.unwrap();
         rig.handle.set_secret("gone".to_owned(), b"two".to_vec(), caller("root")).await.unwrap();
         rig.handle.delete_secret("gone".to_owned(), caller("root")).await.unwrap();
-        let token = TokenRequest { name: "eve".to_owned(), role: Role::Viewer, valid_for_seconds: None };
+        let token =
+            TokenRequest { name: "eve".to_owned(), role: Role::Viewer, valid_for_seconds: None };
         rig.handle.create_token(token, caller("root")).await.unwrap();
         let status = async |application: &str, wanted: Status| {
             let service = rig.store.service(application, "web").await.unwrap().unwrap();
             service.channels.iter().all(|channel| channel.status == wanted).then_some(())
         };
         rig.until("calm to be converged", async || status("calm", Status::Converged).await).await;
-        rig.until("asks to ask", async || status("asks", Status::WaitingManualApproval).await).await;
+        rig.until("asks to ask", async || status("asks", Status::WaitingManualApproval).await)
+            .await;
         rig.stop.cancel();
         rig.done.await.unwrap().unwrap();
         rig.store.close().await;
         let path = rig.dir.path().join("pvn.db");
-        Store::open_as(&path, pvn_scheduler::secrets::Sealer::with_key([1; 32]), &owner()).await.unwrap().close().await;
+        Store::open_as(&path, pvn_scheduler::secrets::Sealer::with_key([1; 32]), &owner())
+            .await
+            .unwrap()
+            .close()
+            .await;
         let mut database = by_hand(&path).await;
-        let stop = serde_json::to_string(&Action::Stop { job: apply, why: StopReason::NotWanted }).unwrap();
+        let stop = serde_json::to_string(&Action::Stop { job: apply, why: StopReason::NotWanted })
+            .unwrap();
         for sql in [
-            format!("INSERT INTO pending_actions SELECT 1, instance_id, '{stop}', 1 FROM jobs WHERE id = '{apply}'"),
+            format!(
+                "INSERT INTO pending_actions SELECT 1, instance_id, '{stop}', 1 FROM jobs WHERE \
+                 id = '{apply}'"
+            ),
             "INSERT INTO structured VALUES ('sha256:0', '{}')".to_owned(),
             "INSERT INTO blobs VALUES ('sha256:0', 1, 1)".to_owned(),
-            "INSERT OR REPLACE INTO meta VALUES ('lineage', 'here'), ('spool', 'here'), ('spool_after', '0'), ('clock', 'boot 1')"
+            "INSERT OR REPLACE INTO meta VALUES ('lineage', 'here'), ('spool', 'here'), \
+             ('spool_after', '0'), ('clock', 'boot 1')"
                 .to_owned(),
         ] {
             assert!(run(&mut database, &sql).await.unwrap() > 0, "{sql}");
@@ -133,28 +158,47 @@ impl Template {
         let path = dir.path().join("pvn.db");
         std::fs::write(&path, &self.bytes).unwrap();
         let mut database = by_hand(&path).await;
-        let tables: Vec<String> =
-            sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")
-                .fetch_all(&mut database)
-                .await
-                .unwrap();
+        let tables: Vec<String> = sqlx::query_scalar(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
+             ORDER BY name",
+        )
+        .fetch_all(&mut database)
+        .await
+        .unwrap();
         let mut cells = Vec::new();
         for table in tables.into_iter().filter(|table| !FOREIGN.contains(&table.as_str())) {
             let first = format!("rowid = (SELECT MIN(rowid) FROM {table})");
             let rows = match table.as_str() {
-                "jobs" => vec![format!("id = '{}'", self.apply), "ended_at IS NOT NULL AND ".to_owned() + &first],
-                "instances" => vec![format!("id = (SELECT instance_id FROM jobs WHERE id = '{}')", self.apply)],
-                "channels" => vec![format!("id = (SELECT channel_id FROM jobs WHERE id = '{}')", self.apply)],
+                "jobs" => vec![
+                    format!("id = '{}'", self.apply),
+                    "ended_at IS NOT NULL AND ".to_owned() + &first,
+                ],
+                "instances" => {
+                    vec![format!("id = (SELECT instance_id FROM jobs WHERE id = '{}')", self.apply)]
+                }
+                "channels" => {
+                    vec![format!("id = (SELECT channel_id FROM jobs WHERE id = '{}')", self.apply)]
+                }
                 "events" => vec![first, "rowid = (SELECT MAX(rowid) FROM events)".to_owned()],
-                "meta" => ["lineage", "spool", "spool_after", "clock"].map(|key| format!("key = '{key}'")).to_vec(),
+                "meta" => ["lineage", "spool", "spool_after", "clock"]
+                    .map(|key| format!("key = '{key}'"))
+                    .to_vec(),
                 _ => vec![first],
             };
-            let columns = sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA table_info({table})"))).fetch_all(&mut database).await.unwrap();
+            let columns = sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA table_info({table})")))
+                .fetch_all(&mut database)
+                .await
+                .unwrap();
             assert!(!columns.is_empty(), "{table}");
             for column in &columns {
                 let (name, kind): (String, String) = (column.get("name"), column.get("type"));
                 for poison in if kind == "TEXT" { TEXTS } else { NUMBERS } {
-                    cells.extend(rows.iter().map(|row| Cell { table: table.clone(), row: row.clone(), column: name.clone(), poison }));
+                    cells.extend(rows.iter().map(|row| Cell {
+                        table: table.clone(),
+                        row: row.clone(),
+                        column: name.clone(),
+                        poison,
+                    }));
                 }
             }
         }
@@ -181,7 +225,8 @@ impl Cell {
     /// A database with this cell in it; `None` where a constraint keeps the cell from being so.
     async fn make(&self, template: &Template) -> Option<tempfile::TempDir> {
         let memory = Path::new("/dev/shm");
-        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
+            .unwrap();
         let path = dir.path().join("pvn.db");
         std::fs::write(&path, &template.bytes).unwrap();
         let mut database = by_hand(&path).await;
@@ -206,18 +251,35 @@ impl Cell {
             return self.try_owner(&dir).await;
         }
         let running = Arc::new(Mutex::new(template.running.clone()));
-        let rig = Rig::try_start_in(dir, Arc::new(play), running, Clock::System).await.expect("it starts");
+        let rig = Rig::try_start_in(dir, Arc::new(play), running, Clock::System)
+            .await
+            .expect("it starts");
         let broken = self.others_go_on(&rig).await;
         self.lists_answer(&rig).await;
-        let applies = rig.runner.seen.lock().unwrap().iter().filter(|spec| is_app(spec) && spec.kind == JobKind::Apply).count();
+        let applies = rig
+            .runner
+            .seen
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|spec| is_app(spec) && spec.kind == JobKind::Apply)
+            .count();
         assert_eq!(applies, 0, "an apply is started beside the one that runs");
         // What a person starts anew does not run beside it either.
         if broken {
             for channel in ["staging", "production"] {
-                let _refused_perhaps = rig.handle.ask(target("app", channel), Ask::Retry, caller("eve")).await;
+                let _refused_perhaps =
+                    rig.handle.ask(target("app", channel), Ask::Retry, caller("eve")).await;
             }
             self.others_go_on(&rig).await;
-            let applies = rig.runner.seen.lock().unwrap().iter().filter(|spec| is_app(spec) && spec.kind == JobKind::Apply).count();
+            let applies = rig
+                .runner
+                .seen
+                .lock()
+                .unwrap()
+                .iter()
+                .filter(|spec| is_app(spec) && spec.kind == JobKind::Apply)
+                .count();
             assert_eq!(applies, 0, "an apply is started beside the one that runs, after a retry");
         }
         self.what_is_old_goes(&rig).await;
@@ -232,10 +294,18 @@ impl Cell {
         for (application, channel) in [("calm", "production"), ("asks", "only")] {
             let fetches = || {
                 let seen = rig.runner.seen.lock().unwrap();
-                seen.iter().filter(|spec| variable(spec, "PVN_APPLICATION") == application && spec.kind == JobKind::Fetch).count()
+                seen.iter()
+                    .filter(|spec| {
+                        variable(spec, "PVN_APPLICATION") == application
+                            && spec.kind == JobKind::Fetch
+                    })
+                    .count()
             };
             let before = fetches();
-            rig.handle.ask(target(application, channel), Ask::Retry, caller("eve")).await.expect("a calm one can be retried");
+            rig.handle
+                .ask(target(application, channel), Ask::Retry, caller("eve"))
+                .await
+                .expect("a calm one can be retried");
             let fetched = wait::until(PATIENCE, async || (fetches() > before).then_some(())).await;
             assert!(fetched.is_some(), "{application} is not served");
         }
@@ -243,22 +313,37 @@ impl Cell {
         let mut broken = false;
         for channel in ["staging", "production"] {
             let explained = rig.handle.explain(target("app", channel)).await;
-            let is_served = explained.as_ref().is_ok_and(|explained| explained.status != Status::Broken);
+            let is_served =
+                explained.as_ref().is_ok_and(|explained| explained.status != Status::Broken);
             broken |= !is_served;
-            assert!(is_served || !told.is_empty() || self.is_told_when_asked(&explained), "silent: {explained:?}");
+            assert!(
+                is_served || !told.is_empty() || self.is_told_when_asked(&explained),
+                "silent: {explained:?}"
+            );
         }
         // What is known to be unreadable names its place.
-        assert!(told.iter().all(|line| !line.contains("table ") || line.contains("column ") || line.contains("row")), "{told:?}");
+        assert!(
+            told.iter().all(|line| !line.contains("table ")
+                || line.contains("column ")
+                || line.contains("row")),
+            "{told:?}"
+        );
         broken
     }
 
     /// The row that gives a thing its name cannot be read: whoever asks for the thing is told so.
-    fn is_told_when_asked(&self, explained: &Result<schema::api::Explanation, pvn_scheduler::driver::Refusal>) -> bool {
-        explained.as_ref().is_err_and(|refusal| refusal.to_string().contains(&format!("table {}", self.table)))
+    fn is_told_when_asked(
+        &self,
+        explained: &Result<schema::api::Explanation, pvn_scheduler::driver::Refusal>,
+    ) -> bool {
+        explained
+            .as_ref()
+            .is_err_and(|refusal| refusal.to_string().contains(&format!("table {}", self.table)))
     }
 
     async fn lists_answer(&self, rig: &Rig) {
-        let (store, page) = (&rig.store, PageRequest { limit: Some(1000), ..PageRequest::default() });
+        let (store, page) =
+            (&rig.store, PageRequest { limit: Some(1000), ..PageRequest::default() });
         store.jobs(&Default::default(), &page).await.expect("jobs are listed");
         store.releases(&Default::default(), &page).await.expect("releases are listed");
         store.services(&Default::default(), &page).await.expect("services are listed");
@@ -269,7 +354,10 @@ impl Cell {
         store.events(&Default::default(), &page).await.expect("the log is listed");
         store.events_after(0, &Default::default(), 1000).await.expect("the log is followed");
         let service = store.service("calm", "web").await.expect("a calm service is shown");
-        assert!(service.is_some_and(|service| service.channels.len() == 2), "a calm service is shown whole");
+        assert!(
+            service.is_some_and(|service| service.channels.len() == 2),
+            "a calm service is shown whole"
+        );
     }
 
     /// Retention comes to its end, for which everything here is old.
@@ -280,7 +368,9 @@ impl Cell {
             store: rig.store.clone(),
             blobs: Blobs::open(&rig.dir.path().join("blobs")).unwrap(),
             policy: Policy { job_count: 1, jobs: age, applies: age, logs: age, events: age },
-            clock: Clock::Manual(Manual::starting_at(Clock::System.now().plus_ms(1_000_000_000_000))),
+            clock: Clock::Manual(Manual::starting_at(
+                Clock::System.now().plus_ms(1_000_000_000_000),
+            )),
             spool: None,
             reserve: rig.dir.path().join("reserve"),
             numbers: Arc::default(),
@@ -297,13 +387,20 @@ impl Cell {
     /// Who has the database: it is taken, or refused with the row, and nobody panics.
     async fn try_owner(&self, dir: &tempfile::TempDir) {
         let path = dir.path().join("pvn.db");
-        match Store::open_as(&path, pvn_scheduler::secrets::Sealer::with_key([1; 32]), &owner()).await {
+        match Store::open_as(&path, pvn_scheduler::secrets::Sealer::with_key([1; 32]), &owner())
+            .await
+        {
             Ok(store) => {
                 store.ensure_held().await.expect("it is held");
                 store.close().await;
             }
             Err(StoreError::Corrupt(why)) => {
-                assert!(why.contains("table owner") && why.contains(&self.column) && why.contains("sqlite3"), "{why}");
+                assert!(
+                    why.contains("table owner")
+                        && why.contains(&self.column)
+                        && why.contains("sqlite3"),
+                    "{why}"
+                );
             }
             Err(error) => panic!("{error}"),
         }
@@ -311,11 +408,16 @@ impl Cell {
 }
 
 fn is_app(spec: &JobSpec) -> bool {
-    variable(spec, "PVN_APPLICATION") == "app" && variable(spec, "PVN_RELEASE_CHANNEL") != "production"
+    variable(spec, "PVN_APPLICATION") == "app"
+        && variable(spec, "PVN_RELEASE_CHANNEL") != "production"
 }
 
 fn target(application: &str, channel: &str) -> InstanceTarget {
-    InstanceTarget { application: application.to_owned(), service: "web".to_owned(), channel: channel.to_owned() }
+    InstanceTarget {
+        application: application.to_owned(),
+        service: "web".to_owned(),
+        channel: channel.to_owned(),
+    }
 }
 
 /// Tries cells until there are none left; returns those that failed.
@@ -324,10 +426,17 @@ fn work(template: &Template, cells: &Mutex<Vec<Cell>>) -> BTreeSet<String> {
     loop {
         let Some(cell) = cells.lock().unwrap().pop() else { return failed };
         let tried = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(cell.try_it(template));
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap()
+                .block_on(cell.try_it(template));
         }));
         if let Err(panic) = tried {
-            let why = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+            let why = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
             failed.insert(format!("{cell}: {}", why.unwrap_or_default()));
         }
     }
@@ -335,11 +444,17 @@ fn work(template: &Template, cells: &Mutex<Vec<Cell>>) -> BTreeSet<String> {
 
 #[test]
 fn p5_one_bad_cell_of_any_column_of_any_table_stops_at_most_one_instance() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let only = std::env::var("PVN_POISON").unwrap_or_default();
     let (template, cells) = runtime.block_on(async {
         let template = Template::make().await;
-        let cells = template.cells().await.into_iter().filter(|cell| cell.to_string().contains(&only)).collect();
+        let cells = template
+            .cells()
+            .await
+            .into_iter()
+            .filter(|cell| cell.to_string().contains(&only))
+            .collect();
         (template, Mutex::new(cells))
     });
     let failed: BTreeSet<String> = std::thread::scope(|scope| {
@@ -347,5 +462,10 @@ fn p5_one_bad_cell_of_any_column_of_any_table_stops_at_most_one_instance() {
         let workers: Vec<_> = (0..2).map(|_| scope.spawn(|| work(&template, &cells))).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
-    assert!(failed.is_empty(), "{} cells:\n{}", failed.len(), failed.into_iter().collect::<Vec<_>>().join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} cells:\n{}",
+        failed.len(),
+        failed.into_iter().collect::<Vec<_>>().join("\n")
+    );
 }

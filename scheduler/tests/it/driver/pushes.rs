@@ -6,7 +6,8 @@ use schema::api::{ConfigFile, ConfigsRequest, PushRequest};
 use super::round::tidy_world;
 use super::{Rig, TWO_CHANNELS, caller};
 
-/// Two services of one application: the first lacks a value and a secret, the second a value in one channel and another secret.
+/// Two services of one application: the first lacks a value and a secret, the second a value in one
+/// channel and another secret.
 const LACKING: &str = r#"
 runtime:
   name: tool
@@ -39,28 +40,41 @@ service:
 
 fn told(refused: Refusal) -> Vec<String> {
     match refused {
-        Refusal::Config(problems) => problems.into_iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
+        Refusal::Config(problems) => {
+            problems.into_iter().map(|one| format!("{}: {}", one.path, one.message)).collect()
+        }
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bad_input_what_is_wrong_with_all_services_of_a_push_is_told_in_one_go_and_nothing_is_stored() {
+async fn bad_input_what_is_wrong_with_all_services_of_a_push_is_told_in_one_go_and_nothing_is_stored()
+ {
     let rig = Rig::start(tidy_world()).await;
-    let file = ConfigFile { path: "test.pvn.yaml".into(), text: LACKING.into(), ..ConfigFile::default() };
-    let params = [("n", "many"), ("i", ""), ("unknown", "x")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let request = ConfigsRequest { files: vec![file], push: true, params: params.into(), ..ConfigsRequest::default() };
+    let file =
+        ConfigFile { path: "test.pvn.yaml".into(), text: LACKING.into(), ..ConfigFile::default() };
+    let params = [("n", "many"), ("i", ""), ("unknown", "x")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let request = ConfigsRequest {
+        files: vec![file],
+        push: true,
+        params: params.into(),
+        ..ConfigsRequest::default()
+    };
     let refused = told(rig.handle.apply_configs(request, caller("root")).await.unwrap_err());
     assert_eq!(
         refused,
         [
             "params.unknown: no service in the given files has a parameter `unknown`",
-            "params.n: parameter `n`: `many` is not a whole number of 64 bits (for service `app/one`)",
+            "params.n: parameter `n`: `many` is not a whole number of 64 bits (for service \
+             `app/one`)",
             "params.p: parameter `p` is required and has no value (for service `app/one`)",
             "params.q: parameter `q` is required and has no value (for service `app/one`)",
             "secrets.miss-one: secret `miss-one` does not exist (for service `app/one`)",
-            "params.i: parameter `i`: an empty text is not a tag of an image (for service `app/two`)",
-            "secrets.miss-two: secret `miss-two` does not exist (for service `app/two` in channel `production`)",
+            "params.i: parameter `i`: an empty text is not a tag of an image (for service \
+             `app/two`)",
+            "secrets.miss-two: secret `miss-two` does not exist (for service `app/two` in channel \
+             `production`)",
         ]
     );
     assert!(rig.store.find_application("app").await.unwrap().is_none());
@@ -70,10 +84,17 @@ async fn bad_input_what_is_wrong_with_all_services_of_a_push_is_told_in_one_go_a
 async fn bad_input_a_push_of_one_service_names_the_channel_where_it_is_not_all() {
     let rig = Rig::start(tidy_world()).await;
     rig.apply(LACKING).await.unwrap();
-    let push = async |params: PushRequest| told(rig.handle.push("app".into(), "one".into(), params, caller("root")).await.unwrap_err());
+    let push = async |params: PushRequest| {
+        told(rig.handle.push("app".into(), "one".into(), params, caller("root")).await.unwrap_err())
+    };
     let all = [("p".to_owned(), "1".to_owned())].into();
     let q = [("q".to_owned(), "1".to_owned())].into();
-    let refused = push(PushRequest { params: all, params_for_channel: [("staging".to_owned(), q)].into(), ..PushRequest::default() }).await;
+    let refused = push(PushRequest {
+        params: all,
+        params_for_channel: [("staging".to_owned(), q)].into(),
+        ..PushRequest::default()
+    })
+    .await;
     assert_eq!(
         refused,
         [
@@ -92,12 +113,17 @@ async fn a_secret_given_to_a_release_that_is_too_short_to_be_masked_is_warned_of
     );
     rig.apply(&text).await.unwrap();
     let push = async |all: &[(&str, &str)], own: &[(&str, &str)]| {
-        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let params_for_channel = if own.is_empty() { [].into() } else { [("staging".to_owned(), map(own))].into() };
-        let request = PushRequest { params: map(all), params_for_channel, ..PushRequest::default() };
+        let map = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let params_for_channel =
+            if own.is_empty() { [].into() } else { [("staging".to_owned(), map(own))].into() };
+        let request =
+            PushRequest { params: map(all), params_for_channel, ..PushRequest::default() };
         rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap().warnings
     };
-    let said = "parameter `token` is not masked in what jobs print: it is shorter than 6 bytes; give a longer one";
+    let said = "parameter `token` is not masked in what jobs print: it is shorter than 6 bytes; \
+                give a longer one";
     assert_eq!(push(&[("token", "abc")], &[]).await, [said]);
     assert_eq!(push(&[("token", "long enough")], &[("token", "ab")]).await, [said]);
     let own = push(&[("token", "long enough")], &[]).await;
@@ -106,9 +132,13 @@ async fn a_secret_given_to_a_release_that_is_too_short_to_be_masked_is_warned_of
     assert!(push(&[("token", "")], &[]).await.is_empty(), "there is nothing to mask");
     let file = ConfigFile { path: "test.pvn.yaml".into(), text, ..ConfigFile::default() };
     let params = [("token".to_owned(), "abc".to_owned())].into();
-    let request = ConfigsRequest { files: vec![file], push: true, params, ..ConfigsRequest::default() };
+    let request =
+        ConfigsRequest { files: vec![file], push: true, params, ..ConfigsRequest::default() };
     let warned = rig.handle.apply_configs(request, caller("root")).await.unwrap().warnings;
-    assert!(warned.iter().any(|warning| warning.message == format!("app/web: {said}")), "{warned:?}");
+    assert!(
+        warned.iter().any(|warning| warning.message == format!("app/web: {said}")),
+        "{warned:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -121,17 +151,31 @@ async fn a_value_for_a_channel_that_the_release_does_not_go_to_is_warned_of() {
         params_for_channel: [("production".to_owned(), size)].into(),
         ..PushRequest::default()
     };
-    let warned = rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap().warnings;
-    assert_eq!(warned, ["this release does not go to `production`: the values that are given for it count from the next release there"]);
+    let warned = rig
+        .handle
+        .push("app".into(), "web".into(), request, caller("root"))
+        .await
+        .unwrap()
+        .warnings;
+    assert_eq!(
+        warned,
+        ["this release does not go to `production`: the values that are given for it count from \
+          the next release there"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_of_services_says_which_version_each_channel_is_at() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
-    let request = PushRequest { channels: Some(vec!["staging".to_owned()]), ..PushRequest::default() };
+    let request =
+        PushRequest { channels: Some(vec!["staging".to_owned()]), ..PushRequest::default() };
     rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
     let listed = rig.store.services(&Default::default(), &Default::default()).await.unwrap();
-    let of: Vec<_> = listed.items[0].channels.iter().map(|one| (one.channel.as_str(), one.version.as_deref())).collect();
+    let of: Vec<_> = listed.items[0]
+        .channels
+        .iter()
+        .map(|one| (one.channel.as_str(), one.version.as_deref()))
+        .collect();
     assert_eq!(of, [("staging", Some("web-2")), ("production", Some("web-1"))]);
 }

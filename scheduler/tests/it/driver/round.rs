@@ -27,7 +27,12 @@ pub(crate) fn tidy_world() -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + '
 }
 
 pub(crate) fn variable(spec: &JobSpec, key: &str) -> String {
-    spec.env.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.clone()).unwrap_or_default()
+    spec.env
+        .iter()
+        .rev()
+        .find(|(name, _)| name == key)
+        .map(|(_, value)| value.clone())
+        .unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -117,5 +122,8 @@ async fn what_waits_for_a_person_alone_has_no_next_action() {
     rig.apply(&format!("{head}    apply:{tail}")).await.unwrap();
     rig.push(&[]).await.unwrap();
     let instance = rig.until_status("staging", Status::Failed).await;
-    assert_eq!((instance.next_action_at, rig.handle.explain(target("staging")).await.unwrap().next), (None, Vec::new()));
+    assert_eq!(
+        (instance.next_action_at, rig.handle.explain(target("staging")).await.unwrap().next),
+        (None, Vec::new())
+    );
 }

@@ -14,16 +14,25 @@ use super::{Rig, caller, target};
 #[tokio::test]
 async fn versions_of_a_secret_count_up_for_ever() {
     let rig = Rig::start(|_| Some(0)).await;
-    let set = async |value: &str| rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap();
+    let set = async |value: &str| {
+        rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap()
+    };
     assert_eq!([set("a").await, set("b").await], [1, 2]);
     rig.handle.delete_secret("token".to_owned(), caller("eve")).await.unwrap();
-    assert!(rig.handle.delete_secret("token".to_owned(), caller("eve")).await.is_err(), "it is gone");
+    assert!(
+        rig.handle.delete_secret("token".to_owned(), caller("eve")).await.is_err(),
+        "it is gone"
+    );
     assert_eq!(set("c").await, 3, "version 1 never means another value");
     rig.handle.delete_secret("token".to_owned(), caller("eve")).await.unwrap();
     assert_eq!(set("d").await, 4);
     assert!(rig.store.secret("token", 3).await.unwrap().is_none());
-    let set_if_changed =
-        async |value: &str| rig.handle.set_secret_if_changed("token".to_owned(), value.into(), caller("eve")).await.unwrap();
+    let set_if_changed = async |value: &str| {
+        rig.handle
+            .set_secret_if_changed("token".to_owned(), value.into(), caller("eve"))
+            .await
+            .unwrap()
+    };
     assert_eq!([set_if_changed("d").await, set_if_changed("a").await, set("a").await], [4, 5, 6]);
 }
 
@@ -71,19 +80,28 @@ fn world_with(token: &str) -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + '
 /// What is masked for the newest job of a kind that has this token, beside what it was given.
 fn former(rig: &Rig, kind: JobKind, token: &str) -> Option<BTreeSet<String>> {
     let seen = rig.runner.seen.lock().unwrap();
-    let newest = seen.iter().rev().find(|spec| spec.kind == kind && variable(spec, "TOKEN") == token)?;
-    assert!(newest.env.iter().all(|(key, _)| !key.starts_with("PVN_HIDDEN_")), "a command is given none of them");
+    let newest =
+        seen.iter().rev().find(|spec| spec.kind == kind && variable(spec, "TOKEN") == token)?;
+    assert!(
+        newest.env.iter().all(|(key, _)| !key.starts_with("PVN_HIDDEN_")),
+        "a command is given none of them"
+    );
     Some(newest.former.iter().map(|value| OsStr::to_string_lossy(value).into_owned()).collect())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_be_live_is_masked_beside_what_a_job_is_given() {
     let rig = Rig::start(world()).await;
-    let set = async |value: &str| rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap();
-    let set_of = |values: &[&str]| -> BTreeSet<String> { values.iter().map(|value| (*value).to_owned()).collect() };
+    let set = async |value: &str| {
+        rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap()
+    };
+    let set_of = |values: &[&str]| -> BTreeSet<String> {
+        values.iter().map(|value| (*value).to_owned()).collect()
+    };
     let masked = async |kind, token: &str, expected: &[&str]| {
         let what = format!("{expected:?} masked for {kind} with {token}");
-        rig.until(&what, async || (former(&rig, kind, token)? == set_of(expected)).then_some(())).await;
+        rig.until(&what, async || (former(&rig, kind, token)? == set_of(expected)).then_some(()))
+            .await;
     };
     set("value-one").await;
     rig.request(WITH_A_SECRET, true).await.unwrap();
@@ -108,7 +126,9 @@ async fn what_may_be_live_is_masked_beside_what_a_job_is_given() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_live_before_any_apply_is_masked_however_often_it_was_set_since() {
     let rig = Rig::start(world_with("value-one")).await;
-    let set = async |value: &str| rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap();
+    let set = async |value: &str| {
+        rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap()
+    };
     set("value-one").await;
     rig.request(WITH_A_SECRET, true).await.unwrap();
     rig.until_status("staging", Status::Converged).await;
@@ -119,17 +139,24 @@ async fn what_was_live_before_any_apply_is_masked_however_often_it_was_set_since
     for kind in [JobKind::Fetch, JobKind::Apply, JobKind::GetInfo] {
         let token = if kind == JobKind::GetInfo { "" } else { "value-29-bad" };
         let what = format!("the live value to be masked for {kind}");
-        rig.until(&what, async || former(&rig, kind, token)?.contains("value-one").then_some(())).await;
+        rig.until(&what, async || former(&rig, kind, token)?.contains("value-one").then_some(()))
+            .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_value_is_masked_that_only_jobs_had_which_changed_nothing() {
     let env = ", env: {TOKEN: {secret: {key: token}}}";
-    let waits = WITH_A_SECRET.replace("runtimes: [{runtime: tool}]", "runtimes: [{runtime: tool}], preconditions: [{manualApproval: {}}]");
-    let of_info = WITH_A_SECRET.replace(env, "").replace("cmd: [info]", &format!("cmd: [info]{env}"));
+    let waits = WITH_A_SECRET.replace(
+        "runtimes: [{runtime: tool}]",
+        "runtimes: [{runtime: tool}], preconditions: [{manualApproval: {}}]",
+    );
+    let of_info =
+        WITH_A_SECRET.replace(env, "").replace("cmd: [info]", &format!("cmd: [info]{env}"));
     let renamed = waits.replace("name: staging", "name: other");
-    let raw = |text: &str, value: &str| text.replace("{secret: {key: token}}", &format!("{{rawSecret: {value}}}"));
+    let raw = |text: &str, value: &str| {
+        text.replace("{secret: {key: token}}", &format!("{{rawSecret: {value}}}"))
+    };
     let (raw_before, raw_renamed) = (raw(&waits, "value-one"), raw(&renamed, "value-two"));
     for (what, first, then, kind) in [
         ("fetch found work with it", &waits, &waits, JobKind::Fetch),
@@ -138,7 +165,9 @@ async fn a_value_is_masked_that_only_jobs_had_which_changed_nothing() {
         ("a channel that is gone had it, in its config", &raw_before, &raw_renamed, JobKind::Fetch),
     ] {
         let rig = Rig::start(world()).await;
-        let set = async |value: &str| rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap();
+        let set = async |value: &str| {
+            rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap()
+        };
         set("value-one").await;
         rig.request(first, true).await.unwrap();
         rig.until(what, async || former(&rig, kind, "value-one")).await;
@@ -146,14 +175,19 @@ async fn a_value_is_masked_that_only_jobs_had_which_changed_nothing() {
         if first != then {
             rig.request(then, true).await.unwrap();
         }
-        rig.until(what, async || former(&rig, kind, "value-two")?.contains("value-one").then_some(())).await;
+        rig.until(what, async || {
+            former(&rig, kind, "value-two")?.contains("value-one").then_some(())
+        })
+        .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_value_that_cannot_be_opened_any_more_keeps_no_job_from_its_start() {
     let rig = Rig::start(world()).await;
-    let set = async |rig: &Rig, value: &str| rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap();
+    let set = async |rig: &Rig, value: &str| {
+        rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap()
+    };
     set(&rig, "value-one").await;
     rig.request(WITH_A_SECRET, true).await.unwrap();
     rig.until_status("staging", Status::Converged).await;

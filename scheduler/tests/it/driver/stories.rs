@@ -1,7 +1,9 @@
-//! Stories told by chance: pushes for all channels and for some, with values and without, values for one channel alone, rollbacks to
-//! what was before and to any version, releases that never come right in a channel, pauses, people who say yes or no, crashes in between. An account that knows
-//! nothing of the planner holds it to what people said: a value that was taken back in a channel comes to no channel that has not begun
-//! it, until somebody names it again; and no push that names none takes a channel back to an older one than it has.
+//! Stories told by chance: pushes for all channels and for some, with values and without, values
+//! for one channel alone, rollbacks to what was before and to any version, releases that never come
+//! right in a channel, pauses, people who say yes or no, crashes in between. An account that knows
+//! nothing of the planner holds it to what people said: a value that was taken back in a channel
+//! comes to no channel that has not begun it, until somebody names it again; and no push that names
+//! none takes a channel back to an older one than it has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -39,11 +41,14 @@ struct Outside {
     begun: BTreeSet<(String, String)>,
 }
 
-fn plays(outside: &Arc<Mutex<Outside>>) -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static {
+fn plays(
+    outside: &Arc<Mutex<Outside>>,
+) -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static {
     let outside = outside.clone();
     move |spec| {
         let mut outside = outside.lock().unwrap();
-        let here = (variable(spec, "PVN_RELEASE_CHANNEL"), spec.command.argv.last().unwrap().clone());
+        let here =
+            (variable(spec, "PVN_RELEASE_CHANNEL"), spec.command.argv.last().unwrap().clone());
         if spec.kind == JobKind::Apply {
             outside.begun.insert(here.clone());
         }
@@ -103,7 +108,8 @@ struct Account {
     left: BTreeMap<String, BTreeSet<String>>,
     /// The sizes that people gave for one channel alone, or to which it was to go back.
     own: BTreeSet<(String, String)>,
-    /// What was left in each channel before it was asked to go back, as long as that is what it was asked last.
+    /// What was left in each channel before it was asked to go back, as long as that is what it
+    /// was asked last.
     before_back: BTreeMap<String, Left>,
     /// How many releases and jobs are in this account.
     releases: u64,
@@ -129,14 +135,20 @@ impl Story {
         text = text.replace("entrypoint: [look]", "entrypoint: [look, \"{{.Params.size}}\"]");
         text = text.replace("    apply:\n", "    apply:\n      retryPolicy: {maxAttempts: 1}\n");
         if dice.percent(30) {
-            text = text.replace("    preconditions:\n    - releaseChannelStable: {releaseChannel: staging}\n", "");
+            text = text.replace(
+                "    preconditions:\n    - releaseChannelStable: {releaseChannel: staging}\n",
+                "",
+            );
         }
         if dice.percent(40) {
             let gate = "    - releaseChannelStable: {releaseChannel: staging}\n";
             let asks = "    - manualApproval: {name: ops}\n";
             text = match text.contains(gate) {
                 true => text.replace(gate, &format!("{gate}{asks}")),
-                false => text.replace("  - name: production\n", &format!("  - name: production\n    preconditions:\n{asks}")),
+                false => text.replace(
+                    "  - name: production\n",
+                    &format!("  - name: production\n    preconditions:\n{asks}"),
+                ),
             };
         }
         if dice.percent(30) {
@@ -177,9 +189,14 @@ impl Story {
             self.account.own.insert((channel.clone(), size.clone()));
             request.params_for_channel.insert(channel, [("size".to_owned(), size)].into());
         }
-        let what = format!("push {:?} {:?} to {:?}", request.params, request.params_for_channel, request.channels);
+        let what = format!(
+            "push {:?} {:?} to {:?}",
+            request.params, request.params_for_channel, request.channels
+        );
         match self.rig.handle.push("app".into(), "web".into(), request, caller("ann")).await {
-            Ok(pushed) => self.told.push(format!("{what}: {} {:?}", pushed.version, pushed.warnings)),
+            Ok(pushed) => {
+                self.told.push(format!("{what}: {} {:?}", pushed.version, pushed.warnings))
+            }
             Err(error) => self.fail(&format!("{what} is refused: {error}")).await,
         }
         self.hear(&named).await;
@@ -192,9 +209,18 @@ impl Story {
         let what = format!("rollback to {:?} in {:?}", request.version, request.channels);
         self.look().await;
         let before = self.account.went.clone();
-        match self.rig.handle.rollback("app".into(), "web".into(), request.clone(), caller("ann")).await {
-            Ok(pushed) => self.told.push(format!("{what}: {} {:?}", pushed.version, pushed.warnings)),
-            Err(Refusal::Conflict(why)) => return self.told.push(format!("{what} is refused: {why}")),
+        match self
+            .rig
+            .handle
+            .rollback("app".into(), "web".into(), request.clone(), caller("ann"))
+            .await
+        {
+            Ok(pushed) => {
+                self.told.push(format!("{what}: {} {:?}", pushed.version, pushed.warnings))
+            }
+            Err(Refusal::Conflict(why)) => {
+                return self.told.push(format!("{what} is refused: {why}"));
+            }
             Err(error) => self.fail(&format!("{what} is refused: {error}")).await,
         }
         if to.is_none() {
@@ -204,9 +230,17 @@ impl Story {
                 if before[channel].last().is_some_and(|now| now.version == back.row.version) {
                     self.fail(&format!("{what} leaves {channel} where it is")).await;
                 }
-                let has_begun = self.outside.lock().unwrap().begun.contains(&(channel.to_owned(), size.clone()));
+                let has_begun = self
+                    .outside
+                    .lock()
+                    .unwrap()
+                    .begun
+                    .contains(&(channel.to_owned(), size.clone()));
                 if self.account.is_left(channel, &size) || !has_begun {
-                    self.fail(&format!("{what} leads {channel} to {size}, which it left or never had")).await;
+                    self.fail(&format!(
+                        "{what} leads {channel} to {size}, which it left or never had"
+                    ))
+                    .await;
                 }
             }
         }
@@ -228,7 +262,13 @@ impl Story {
     async fn decide(&mut self) {
         let mut asked = Vec::new();
         for channel in CHANNELS {
-            let pending = self.rig.instance(channel).await.approvals.iter().any(|approval| approval.status == ApprovalStatus::Pending);
+            let pending = self
+                .rig
+                .instance(channel)
+                .await
+                .approvals
+                .iter()
+                .any(|approval| approval.status == ApprovalStatus::Pending);
             asked.extend(pending.then_some(channel));
         }
         let Some(channel) = asked.first() else { return };
@@ -249,9 +289,24 @@ impl Story {
     /// All releases, the oldest first.
     async fn releases(&self) -> Vec<Made> {
         let mut releases = Vec::new();
-        for release in self.rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap().items {
+        for release in self
+            .rig
+            .store
+            .releases(&Default::default(), &PageRequest::default())
+            .await
+            .unwrap()
+            .items
+        {
             let row = self.rig.store.release_row(release.release).await.unwrap().unwrap();
-            let channels = self.rig.store.release_channels(row.id).await.unwrap().into_iter().map(|(name, _)| name).collect();
+            let channels = self
+                .rig
+                .store
+                .release_channels(row.id)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect();
             releases.push(Made { row, channels });
         }
         releases.sort_by_key(|release| release.row.number);
@@ -287,7 +342,11 @@ impl Story {
                 let instance = self.rig.instance(channel).await;
                 let rests = matches!(
                     instance.status,
-                    Status::Converged | Status::Failed | Status::WaitingPreconditions | Status::WaitingManualApproval | Status::Paused
+                    Status::Converged
+                        | Status::Failed
+                        | Status::WaitingPreconditions
+                        | Status::WaitingManualApproval
+                        | Status::Paused
                 );
                 if !rests && instance.desired_version.is_some() {
                     return None;

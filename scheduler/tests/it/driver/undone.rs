@@ -8,13 +8,17 @@ use super::{Rig, TWO_CHANNELS, caller};
 
 impl Rig {
     async fn guess(&self, channels: Option<&str>) -> Result<schema::api::Pushed, String> {
-        let request = RollbackRequest { version: None, channels: channels.map(|channel| vec![channel.to_owned()]) };
+        let request = RollbackRequest {
+            version: None,
+            channels: channels.map(|channel| vec![channel.to_owned()]),
+        };
         let back = self.handle.rollback("app".into(), "web".into(), request, caller("eve")).await;
         back.map_err(|refused| refused.to_string())
     }
 
     async fn push_to(&self, channel: &str) {
-        let request = PushRequest { channels: Some(vec![channel.to_owned()]), ..PushRequest::default() };
+        let request =
+            PushRequest { channels: Some(vec![channel.to_owned()]), ..PushRequest::default() };
         self.handle.push("app".into(), "web".into(), request, caller("eve")).await.unwrap();
     }
 }
@@ -35,12 +39,18 @@ async fn a_rollback_that_never_arrived_is_not_undone_by_going_further_back() {
     rig.until_status("production", Status::WaitingPreconditions).await;
     let refused = rig.guess(None).await.unwrap_err();
     for channel in ["production", "staging"] {
-        let why = format!("`{channel}` was last converged at web-3, and was asked to go back to web-2 since, where it has not arrived");
+        let why = format!(
+            "`{channel}` was last converged at web-3, and was asked to go back to web-2 since, \
+             where it has not arrived"
+        );
         assert!(refused.contains(&why), "{refused}");
     }
     assert!(refused.contains("`pvnctl services rollback web --app app --to VERSION`"), "{refused}");
     let refused = rig.guess(Some("production")).await.unwrap_err();
-    assert!(refused.contains("web-3") && refused.contains("--to VERSION --channels production`"), "{refused}");
+    assert!(
+        refused.contains("web-3") && refused.contains("--to VERSION --channels production`"),
+        "{refused}"
+    );
     let back = RollbackRequest { version: Some("web-3".into()), channels: None };
     rig.handle.rollback("app".into(), "web".into(), back, caller("eve")).await.unwrap();
     rig.until_converged("web-3").await;
@@ -54,12 +64,18 @@ async fn where_the_channel_that_failed_cannot_go_back_the_others_are_not_taken_b
     rig.apply(&free).await.unwrap();
     for version in ["web-1", "web-2"] {
         rig.push_to("production").await;
-        let there = async || (rig.instance("production").await.converged_version.as_deref() == Some(version)).then_some(());
+        let there = async || {
+            (rig.instance("production").await.converged_version.as_deref() == Some(version))
+                .then_some(())
+        };
         rig.until("production being there", there).await;
     }
     rig.push(&[]).await.unwrap();
     rig.until_status("staging", Status::Failed).await;
-    let there = async || (rig.instance("production").await.converged_version.as_deref() == Some("web-3")).then_some(());
+    let there = async || {
+        (rig.instance("production").await.converged_version.as_deref() == Some("web-3"))
+            .then_some(())
+    };
     rig.until("production being there", there).await;
     let refused = rig.guess(None).await.unwrap_err();
     for part in [

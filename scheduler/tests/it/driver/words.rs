@@ -1,4 +1,5 @@
-//! What people are told of real local jobs whose wrapper is told of no secrets, as one that somebody else wrote may be.
+//! What people are told of real local jobs whose wrapper is told of no secrets, as one that
+//! somebody else wrote may be.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -49,7 +50,8 @@ impl Runner for Unmasked {
     }
 }
 
-/// The first fetch goes on when somebody writes into `go`; the plan, what is printed and what fails tell three secrets.
+/// The first fetch goes on when somebody writes into `go`; the plan, what is printed and what fails
+/// tell three secrets.
 const CONFIG: &str = r#"
 runtime:
   name: tool
@@ -117,19 +119,36 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
         options: Options::default(),
     };
     let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();
-    let set = async |value: &str| handle.set_secret("token".into(), value.into(), caller("eve")).await.unwrap();
+    let set = async |value: &str| {
+        handle.set_secret("token".into(), value.into(), caller("eve")).await.unwrap()
+    };
     set("secret-of-the-start").await;
-    let config = ConfigFile { path: "test.pvn.yaml".into(), text: CONFIG.into(), attachments: Default::default() };
-    handle.apply_configs(ConfigsRequest { files: vec![config], ..ConfigsRequest::default() }, caller("root")).await.unwrap();
+    let config = ConfigFile {
+        path: "test.pvn.yaml".into(),
+        text: CONFIG.into(),
+        attachments: Default::default(),
+    };
+    handle
+        .apply_configs(
+            ConfigsRequest { files: vec![config], ..ConfigsRequest::default() },
+            caller("root"),
+        )
+        .await
+        .unwrap();
     handle.push("app".into(), "web".into(), PushRequest::default(), caller("root")).await.unwrap();
-    wait::until(PATIENCE, async || file("started").exists().then_some(())).await.expect("a fetch in time");
+    wait::until(PATIENCE, async || file("started").exists().then_some(()))
+        .await
+        .expect("a fetch in time");
     // What the job was given is a secret although it is not the latest any more.
     set("secret-of-later").await;
-    // Open for reading too, so that it opens at once whoever reads; and to the end, for what nobody has read goes with the last.
+    // Open for reading too, so that it opens at once whoever reads; and to the end, for what nobody
+    // has read goes with the last.
     let mut go = OpenOptions::new().read(true).write(true).open(file("go")).unwrap();
     go.write_all(b"go\n").unwrap();
     let instance = async || store.service("app", "web").await.unwrap().unwrap().channels.remove(0);
-    let asked = wait::until(PATIENCE, async || Some(instance().await).filter(|instance| !instance.approvals.is_empty()));
+    let asked = wait::until(PATIENCE, async || {
+        Some(instance().await).filter(|instance| !instance.approvals.is_empty())
+    });
     let asked = asked.await.expect("an approval in time");
     assert_eq!(asked.approvals[0].explanation.as_deref(), Some("Plan *** (***)\n"));
     handle.ask(target("only"), Ask::Approve(super::any_plan()), caller("eve")).await.unwrap();
@@ -143,7 +162,13 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
     let told = serde_json::to_string(&(asked, failed, instance().await, events)).unwrap();
     assert!(!told.contains("secret-") && told.contains("denied: ***"), "{told}");
     // The blob is as it was handed over: its digest is what was approved.
-    let plan = blobs.read(schema::id::BlobId::of(b"Plan secret-of-the-start (c2VjcmV0LW9mLXRoZS1zdGFydA==)\n"), 0, 1).unwrap();
+    let plan = blobs
+        .read(
+            schema::id::BlobId::of(b"Plan secret-of-the-start (c2VjcmV0LW9mLXRoZS1zdGFydA==)\n"),
+            0,
+            1,
+        )
+        .unwrap();
     assert!(plan.is_some());
     stop.cancel();
     done.await.unwrap().unwrap();

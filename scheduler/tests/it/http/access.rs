@@ -34,12 +34,15 @@ async fn each_role_may_do_what_it_may_and_nothing_more() {
         let answer = service.ask(request(method, path, None, Body::empty())).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{method} {path} without token");
         for role in Role::ALL {
-            let answer = service.ask(request(method, path, Some(role.as_str()), Body::empty())).await;
+            let answer =
+                service.ask(request(method, path, Some(role.as_str()), Body::empty())).await;
             let refused = answer.status == StatusCode::FORBIDDEN;
             assert_eq!(refused, role < needed, "{method} {path} as {role}: {}", answer.status);
             if refused {
                 assert!(
-                    answer.detail().starts_with(&format!("the token `{role}` has the role {role} and this needs {needed}")),
+                    answer.detail().starts_with(&format!(
+                        "the token `{role}` has the role {role} and this needs {needed}"
+                    )),
                     "{}",
                     answer.detail()
                 );
@@ -51,7 +54,14 @@ async fn each_role_may_do_what_it_may_and_nothing_more() {
 #[tokio::test]
 async fn health_schemas_and_the_document_are_open() {
     let service = Service::start().await;
-    for path in ["/healthz", "/readyz", "/openapi.json", "/schemas/", "/schemas/config.json", "/schemas/fetch-output.json"] {
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+        "/schemas/",
+        "/schemas/config.json",
+        "/schemas/fetch-output.json",
+    ] {
         let answer = service.ask(request("GET", path, None, Body::empty())).await;
         assert_eq!(answer.status, StatusCode::OK, "{path}");
     }
@@ -60,14 +70,20 @@ async fn health_schemas_and_the_document_are_open() {
 #[tokio::test]
 async fn wrong_or_expired_token_is_refused_with_the_way_to_a_new_one() {
     let service = Service::start().await;
-    let expired = |name: &str, change: fn(&mut pvn_scheduler::store::TokenRow)| match token(name, Role::Admin) {
+    let expired = |name: &str, change: fn(&mut pvn_scheduler::store::TokenRow)| match token(
+        name,
+        Role::Admin,
+    ) {
         Change::Token(mut row) => {
             change(&mut row);
             Change::Token(row)
         }
         other => other,
     };
-    let changes = vec![expired("old", |row| row.expires_at = Some(at(2))), expired("ended", |row| row.revoked_at = Some(at(2)))];
+    let changes = vec![
+        expired("old", |row| row.expires_at = Some(at(2))),
+        expired("ended", |row| row.revoked_at = Some(at(2))),
+    ];
     service.rig.store.commit(&Commit { changes, ..Commit::default() }).await.unwrap();
     for (token, part) in [
         ("nobody", "the token is not one of this scheduler's"),

@@ -21,7 +21,10 @@ async fn operations(service: &Service) -> Vec<(String, String, Value)> {
 
 /// The path with something in the place of each parameter.
 fn filled(path: &str) -> String {
-    path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
+    path.split('/')
+        .map(|part| if part.starts_with('{') { "x" } else { part })
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 #[tokio::test]
@@ -32,23 +35,39 @@ async fn every_documented_operation_is_served_and_asks_for_a_token_where_it_says
     for (method, path, operation) in operations {
         let answer = service.ask(request(&method, &filled(&path), None, Body::empty())).await;
         let secured = operation["security"].is_array() || path == "/metrics";
-        assert_eq!(answer.status == StatusCode::UNAUTHORIZED, secured, "{method} {path}: {}", answer.status);
+        assert_eq!(
+            answer.status == StatusCode::UNAUTHORIZED,
+            secured,
+            "{method} {path}: {}",
+            answer.status
+        );
         assert_ne!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
         let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
         for name in path.split('/').filter_map(|part| part.strip_prefix('{')) {
             let name = name.trim_end_matches('}');
-            assert!(parameters.iter().any(|parameter| parameter["name"] == name && parameter["in"] == "path"), "{path}: {name}");
+            assert!(
+                parameters
+                    .iter()
+                    .any(|parameter| parameter["name"] == name && parameter["in"] == "path"),
+                "{path}: {name}"
+            );
         }
         assert!(!operation["responses"].as_object().unwrap().is_empty(), "{method} {path}");
-        assert!(parameters.iter().all(|parameter| parameter["description"] != ""), "{method} {path}: a parameter without a word");
+        assert!(
+            parameters.iter().all(|parameter| parameter["description"] != ""),
+            "{method} {path}: a parameter without a word"
+        );
     }
 }
 
 #[tokio::test]
 async fn operation_ids_are_unique() {
     let service = Service::start().await;
-    let mut ids: Vec<_> =
-        operations(&service).await.into_iter().map(|(_, _, operation)| operation["operationId"].as_str().unwrap().to_owned()).collect();
+    let mut ids: Vec<_> = operations(&service)
+        .await
+        .into_iter()
+        .map(|(_, _, operation)| operation["operationId"].as_str().unwrap().to_owned())
+        .collect();
     let all = ids.len();
     ids.sort();
     ids.dedup();
@@ -98,7 +117,12 @@ fn example(document: &Value, schema: &Value) -> Value {
         _ => {
             let mut fields: serde_json::Map<String, Value> = schema["properties"]
                 .as_object()
-                .map(|fields| fields.iter().map(|(name, field)| (name.clone(), example(document, field))).collect())
+                .map(|fields| {
+                    fields
+                        .iter()
+                        .map(|(name, field)| (name.clone(), example(document, field)))
+                        .collect()
+                })
                 .unwrap_or_default();
             if schema["additionalProperties"].is_object() {
                 fields.insert("key".to_owned(), example(document, &schema["additionalProperties"]));
@@ -120,9 +144,14 @@ async fn every_documented_body_is_read() {
         }
         bodies += 1;
         let body = example(&document, schema);
-        let answer = service.ask(request(&method, &filled(&path), Some("admin"), body.to_string().into())).await;
+        let answer = service
+            .ask(request(&method, &filled(&path), Some("admin"), body.to_string().into()))
+            .await;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
-        assert!(!text.contains("cannot be read"), "{method} {path} does not take the documented {body}: {text}");
+        assert!(
+            !text.contains("cannot be read"),
+            "{method} {path} does not take the documented {body}: {text}"
+        );
     }
     assert!(bodies > 10, "{bodies}");
 }

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::streams::job;
 use super::{Answer, Service, request};
 
-/// A job that left an explanation of this text, a plan, an explanation of which nothing is kept, and a file that it never made.
+/// A job that left an explanation of this text, a plan, an explanation of which nothing is kept,
+/// and a file that it never made.
 async fn with_files(service: &Service, explanation: &str) -> String {
     let blobs = Blobs::open(&service.rig.dir.path().join("other-blobs")).unwrap();
     let put = |text: &str| blobs.put(text.as_bytes(), Keep::Lazy).unwrap();
@@ -42,7 +43,10 @@ async fn a_viewer_reads_a_long_explanation_to_its_last_byte() {
     let mut read = Vec::new();
     loop {
         let answer = as_viewer(&service, &format!("{path}?offset={}", read.len())).await;
-        assert_eq!((answer.status, &answer.headers["cache-control"]), (StatusCode::OK, &"no-store".parse().unwrap()));
+        assert_eq!(
+            (answer.status, &answer.headers["cache-control"]),
+            (StatusCode::OK, &"no-store".parse().unwrap())
+        );
         assert_eq!(answer.headers["content-type"], "application/octet-stream");
         assert!(answer.body.len() <= 1 << 20);
         if answer.body.is_empty() {
@@ -59,10 +63,14 @@ async fn a_plan_is_refused_because_it_is_kept_unmasked() {
     let service = Service::start().await;
     let files = with_files(&service, "1 to add").await;
     for role in ["viewer", "admin"] {
-        let answer = service.ask(request("GET", &format!("{files}/plan"), Some(role), Body::empty())).await;
+        let answer =
+            service.ask(request("GET", &format!("{files}/plan"), Some(role), Body::empty())).await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN, "{role}");
         let detail = answer.detail();
-        assert!(detail.contains("may hold secrets") && detail.contains("plan-explanation"), "{detail}");
+        assert!(
+            detail.contains("may hold secrets") && detail.contains("plan-explanation"),
+            "{detail}"
+        );
     }
 }
 
@@ -70,9 +78,10 @@ async fn a_plan_is_refused_because_it_is_kept_unmasked() {
 async fn what_is_not_there_says_why() {
     let service = Service::start().await;
     let files = with_files(&service, "1 to add").await;
-    for (name, part) in
-        [("nothing", "left no file `nothing`; it left `plan-explanation`, `plan`, `absent`"), ("absent", "there is no such file")]
-    {
+    for (name, part) in [
+        ("nothing", "left no file `nothing`; it left `plan-explanation`, `plan`, `absent`"),
+        ("absent", "there is no such file"),
+    ] {
         let answer = as_viewer(&service, &format!("{files}/{name}")).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{name}");
         assert!(answer.detail().contains(part), "{}", answer.detail());
@@ -81,5 +90,9 @@ async fn what_is_not_there_says_why() {
     let files = with_files(&other, "gone").await;
     std::fs::remove_dir_all(other.rig.dir.path().join("other-blobs")).unwrap();
     let answer = as_viewer(&other, &format!("{files}/plan-explanation")).await;
-    assert!(answer.status == StatusCode::NOT_FOUND && answer.detail().contains("not kept any more"), "{}", answer.detail());
+    assert!(
+        answer.status == StatusCode::NOT_FOUND && answer.detail().contains("not kept any more"),
+        "{}",
+        answer.detail()
+    );
 }

@@ -16,20 +16,32 @@ const MIB: usize = 1 << 20;
 
 /// A body of so many bytes, in pieces.
 fn body(bytes: usize) -> Body {
-    let pieces = (0..bytes.div_ceil(MIB)).map(move |at| Ok::<_, std::convert::Infallible>(vec![b' '; MIB.min(bytes - at * MIB)]));
+    let pieces = (0..bytes.div_ceil(MIB))
+        .map(move |at| Ok::<_, std::convert::Infallible>(vec![b' '; MIB.min(bytes - at * MIB)]));
     Body::from_stream(stream::iter(pieces))
 }
 
 #[tokio::test]
 async fn body_over_the_limit_is_413_and_says_the_limit() {
     let service = Service::start().await;
-    for (path, limit) in [("/v1/applications/app/services/x/push", MIB), ("/v1/tokens", MIB), ("/v1/configs", 64 * MIB)] {
+    for (path, limit) in [
+        ("/v1/applications/app/services/x/push", MIB),
+        ("/v1/tokens", MIB),
+        ("/v1/configs", 64 * MIB),
+    ] {
         let answer = service.ask(request("POST", path, Some("admin"), body(limit + 1))).await;
         assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
         let detail = answer.detail();
-        assert!(detail.contains(&(limit + 1).to_string()) && detail.contains(&limit.to_string()), "{detail}");
+        assert!(
+            detail.contains(&(limit + 1).to_string()) && detail.contains(&limit.to_string()),
+            "{detail}"
+        );
         let answer = service.ask(request("POST", path, Some("admin"), body(limit))).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}: blanks are no JSON, and not too long");
+        assert_eq!(
+            answer.status,
+            StatusCode::BAD_REQUEST,
+            "{path}: blanks are no JSON, and not too long"
+        );
     }
 }
 
@@ -51,10 +63,17 @@ async fn a_refusal_reads_the_body_to_its_end_and_a_flood_not() {
                 count.fetch_add(1, Ordering::Relaxed);
                 Ok::<_, std::convert::Infallible>(piece.clone())
             }));
-            assert_eq!(service.ask(request(method, path, token, body)).await.status, status, "{method} {path}");
-            // The answer does not wait for the rest of the body, which is held until it is read or given up.
+            assert_eq!(
+                service.ask(request(method, path, token, body)).await.status,
+                status,
+                "{method} {path}"
+            );
+            // The answer does not wait for the rest of the body, which is held until it is read or
+            // given up.
             let let_go = async || (Arc::strong_count(&read) == 1).then_some(());
-            crate::wait::until(std::time::Duration::from_secs(30), let_go).await.expect("the body is let go");
+            crate::wait::until(std::time::Duration::from_secs(30), let_go)
+                .await
+                .expect("the body is let go");
             let read = read.load(Ordering::Relaxed);
             assert!(read >= 3 && read <= at_most, "{method} {path}: {read} of {pieces}");
         }
@@ -65,10 +84,17 @@ async fn a_refusal_reads_the_body_to_its_end_and_a_flood_not() {
 async fn file_over_8_mib_in_configs_is_413_and_names_the_file() {
     let service = Service::start().await;
     let large = "x".repeat(8 * MIB + 1);
-    for file in [json!({"path": "big.pvn.yaml", "text": large}), json!({"path": "a.pvn.yaml", "attachments": {"big.pvn.yaml": large}})] {
+    for file in [
+        json!({"path": "big.pvn.yaml", "text": large}),
+        json!({"path": "a.pvn.yaml", "attachments": {"big.pvn.yaml": large}}),
+    ] {
         let answer = service.post("/v1/configs", &json!({"files": [file]}).to_string()).await;
         assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-        assert!(answer.detail().starts_with("the file `big.pvn.yaml` has 8388609 bytes"), "{}", answer.detail());
+        assert!(
+            answer.detail().starts_with("the file `big.pvn.yaml` has 8388609 bytes"),
+            "{}",
+            answer.detail()
+        );
     }
 }
 
@@ -76,7 +102,8 @@ async fn file_over_8_mib_in_configs_is_413_and_names_the_file() {
 async fn a_page_is_bounded_whatever_is_asked() {
     let service = Service::start().await;
     let (app, channel) = application("large");
-    let changes = vec![Change::Application(app.clone()), Change::Channel(Box::new(channel.clone()))];
+    let changes =
+        vec![Change::Application(app.clone()), Change::Channel(Box::new(channel.clone()))];
     let mut commit = Commit { changes, ..Commit::default() };
     for number in 0..1100 {
         let row = row(&app, &format!("s{number:04}"));

@@ -11,10 +11,14 @@ async fn every_id_accepts_id_or_name() {
     let by_name = service.get("/v1/applications/app/services/web").await.json();
     let id = by_name["id"].as_str().unwrap();
     let channel = by_name["channels"][0]["channelId"].as_str().unwrap();
-    for path in [format!("/v1/applications/{}/services/web", app), format!("/v1/applications/{}/services/{id}", app)] {
+    for path in [
+        format!("/v1/applications/{}/services/web", app),
+        format!("/v1/applications/{}/services/{id}", app),
+    ] {
         assert_eq!(service.get(&path).await.json(), by_name, "{path}");
     }
-    let instance = service.get(&format!("/v1/applications/app/services/web/channels/{channel}")).await.json();
+    let instance =
+        service.get(&format!("/v1/applications/app/services/web/channels/{channel}")).await.json();
     assert_eq!(instance, by_name["channels"][0]);
     let listed = service.get(&format!("/v1/services?application={}", app)).await.json();
     assert_eq!(listed["items"][0]["id"], by_name["id"]);
@@ -41,8 +45,15 @@ async fn runtimes_and_channels_show_the_automatic_label_id() {
     let service = Service::start().await;
     let application = service.get("/v1/applications/app").await.json();
     let runtimes = service.get("/v1/runtimes").await.json();
-    for one in [&application["releaseChannels"], &runtimes["items"]].into_iter().flat_map(|list| list.as_array().unwrap()) {
-        assert_eq!((&one["labels"]["@id"], &one["labels"]["@name"]), (&one["id"], &one["name"]), "{one}");
+    for one in [&application["releaseChannels"], &runtimes["items"]]
+        .into_iter()
+        .flat_map(|list| list.as_array().unwrap())
+    {
+        assert_eq!(
+            (&one["labels"]["@id"], &one["labels"]["@name"]),
+            (&one["id"], &one["name"]),
+            "{one}"
+        );
     }
 }
 
@@ -51,7 +62,11 @@ async fn metrics_say_the_type_of_each_once_before_its_samples() {
     let service = Service::start().await;
     let text = String::from_utf8(service.get("/metrics").await.body).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.iter().filter(|line| **line == "# TYPE pvn_instances gauge").count(), 1, "{text}");
+    assert_eq!(
+        lines.iter().filter(|line| **line == "# TYPE pvn_instances gauge").count(),
+        1,
+        "{text}"
+    );
     let commits = lines.iter().position(|line| line.starts_with("pvn_commits_total ")).unwrap();
     assert_eq!(lines[commits - 1], "# TYPE pvn_commits_total counter", "{text}");
 }

@@ -86,8 +86,16 @@ async fn events(service: &Service, path: &str, last_id: Option<&str>) -> Vec<(St
 }
 
 fn read_events(text: &str) -> Vec<(String, Value)> {
-    let field = |event: &str, name: &str| event.lines().find_map(|line| line.strip_prefix(name).map(|rest| rest.trim_start().to_owned()));
-    text.split("\n\n").filter_map(|event| Some((field(event, "event:")?, serde_json::from_str(&field(event, "data:")?).unwrap()))).collect()
+    let field = |event: &str, name: &str| {
+        event
+            .lines()
+            .find_map(|line| line.strip_prefix(name).map(|rest| rest.trim_start().to_owned()))
+    };
+    text.split("\n\n")
+        .filter_map(|event| {
+            Some((field(event, "event:")?, serde_json::from_str(&field(event, "data:")?).unwrap()))
+        })
+        .collect()
 }
 
 #[tokio::test]
@@ -97,7 +105,10 @@ async fn output_comes_as_its_bytes_from_an_offset() {
     let whole = service.get(&format!("{path}?stream=stdout")).await;
     assert_eq!(whole.body, (0..=255).collect::<Vec<u8>>());
     assert_eq!(whole.headers["content-type"], "application/octet-stream");
-    assert_eq!(service.get(&format!("{path}?stream=stdout&offset=250&limit=3")).await.body, [250, 251, 252]);
+    assert_eq!(
+        service.get(&format!("{path}?stream=stdout&offset=250&limit=3")).await.body,
+        [250, 251, 252]
+    );
     assert_eq!(service.get(&format!("{path}?stream=stderr&offset=4")).await.body, b"");
     assert!(service.get(&path).await.detail().starts_with("say which stream: `?stream=stdout`"));
 }
@@ -107,12 +118,19 @@ async fn live_output_has_both_streams_and_ends_with_the_job() {
     let service = Service::printing(all_there).await;
     let path = with_job(&service, JobStatus::Succeeded).await;
     let seen = events(&service, &format!("{path}?stdoutOffset=254"), None).await;
-    let kinds: Vec<_> = seen.iter().map(|(kind, data)| (kind.as_str(), data["stream"].as_str().unwrap_or_default())).collect();
+    let kinds: Vec<_> = seen
+        .iter()
+        .map(|(kind, data)| (kind.as_str(), data["stream"].as_str().unwrap_or_default()))
+        .collect();
     assert_eq!(kinds, [("chunk", "stdout"), ("chunk", "stderr"), ("end", "")]);
     assert_eq!(STANDARD.decode(seen[0].1["data"].as_str().unwrap()).unwrap(), [254, 255]);
     assert_eq!(seen[0].1["offset"], 254);
     assert_eq!(seen[2].1, serde_json::json!({"status": "SUCCEEDED", "exitCode": 0}));
-    assert_eq!(events(&service, &path, Some("256,4")).await.len(), 1, "a browser that comes back gets the rest");
+    assert_eq!(
+        events(&service, &path, Some("256,4")).await.len(),
+        1,
+        "a browser that comes back gets the rest"
+    );
 }
 
 #[tokio::test]
@@ -121,7 +139,11 @@ async fn live_output_of_a_running_job_goes_on_until_it_ends() {
     let counted = Arc::clone(&looks);
     let output = move |piece: &OutputRange| {
         // A byte more at each look, as if the job printed.
-        let length = if piece.stream == Stream::Stdout { counted.fetch_add(1, Ordering::SeqCst) / 2 } else { 0 };
+        let length = if piece.stream == Stream::Stdout {
+            counted.fetch_add(1, Ordering::SeqCst) / 2
+        } else {
+            0
+        };
         Ok(vec![b'x'; length.min(5).saturating_sub(usize::try_from(piece.offset).unwrap())])
     };
     let service = Service::printing(output).await;
@@ -130,10 +152,22 @@ async fn live_output_of_a_running_job_goes_on_until_it_ends() {
         while looks.load(Ordering::SeqCst) < 12 {
             tokio::task::yield_now().await;
         }
-        service.rig.store.commit(&Commit { jobs: vec![job(&service, JobStatus::Failed).await], ..Commit::default() }).await.unwrap();
+        service
+            .rig
+            .store
+            .commit(&Commit {
+                jobs: vec![job(&service, JobStatus::Failed).await],
+                ..Commit::default()
+            })
+            .await
+            .unwrap();
     };
     let (seen, ()) = tokio::join!(events(&service, &path, None), end);
-    let bytes: usize = seen.iter().filter_map(|(_, data)| data["data"].as_str()).map(|data| STANDARD.decode(data).unwrap().len()).sum();
+    let bytes: usize = seen
+        .iter()
+        .filter_map(|(_, data)| data["data"].as_str())
+        .map(|data| STANDARD.decode(data).unwrap().len())
+        .sum();
     assert_eq!((bytes, &seen.last().unwrap().1["status"]), (5, &"FAILED".into()));
 }
 
@@ -155,7 +189,9 @@ fn entry(seq: u64, service: &str) -> LogEntry {
 #[tokio::test]
 async fn the_log_goes_on_after_the_last_event_id() {
     let service = Service::start().await;
-    let log = (1..=1200).map(|seq| entry(1000 + seq, if seq % 2 == 0 { "web" } else { "other" })).collect();
+    let log = (1..=1200)
+        .map(|seq| entry(1000 + seq, if seq % 2 == 0 { "web" } else { "other" }))
+        .collect();
     service.rig.store.commit(&Commit { events: log, ..Commit::default() }).await.unwrap();
     let request = stream_of("/v1/events?application=app&service=web", "viewer", Some("1004"));
     let mut pieces = service.send(request).await.into_body().into_data_stream();
@@ -163,7 +199,8 @@ async fn the_log_goes_on_after_the_last_event_id() {
     while !text.contains("id: 2200\n") {
         text += std::str::from_utf8(&pieces.next().await.unwrap().unwrap()).unwrap();
     }
-    let seen: Vec<_> = read_events(&text).into_iter().map(|(_, data)| data["seq"].as_u64().unwrap()).collect();
+    let seen: Vec<_> =
+        read_events(&text).into_iter().map(|(_, data)| data["seq"].as_u64().unwrap()).collect();
     assert_eq!(seen, (1006..=2200).step_by(2).collect::<Vec<_>>());
     service.stop.cancel();
     while pieces.next().await.is_some() {}
@@ -172,11 +209,20 @@ async fn the_log_goes_on_after_the_last_event_id() {
 #[tokio::test]
 async fn a_stream_after_an_entry_that_the_log_does_not_have_yet_is_refused() {
     let service = Service::start().await;
-    service.rig.store.commit(&Commit { events: vec![entry(1000, "web")], ..Commit::default() }).await.unwrap();
+    service
+        .rig
+        .store
+        .commit(&Commit { events: vec![entry(1000, "web")], ..Commit::default() })
+        .await
+        .unwrap();
     for (path, last_id) in [("/v1/events", Some("1001")), ("/v1/events?after=1001", None)] {
         let answer = service.ask(stream_of(path, "viewer", last_id)).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-        assert!(answer.detail().starts_with("the log has no entry 1001 yet, its newest is 1000: "), "{}", answer.detail());
+        assert!(
+            answer.detail().starts_with("the log has no entry 1001 yet, its newest is 1000: "),
+            "{}",
+            answer.detail()
+        );
     }
 }
 
@@ -190,7 +236,9 @@ async fn open(service: &Service, path: &str, token: &str) -> axum::body::BodyDat
 /// Reads until the stream ends, which a stream does by itself only after its token.
 async fn ends(mut stream: axum::body::BodyDataStream) {
     let all = async { while stream.next().await.is_some() {} };
-    tokio::time::timeout(std::time::Duration::from_secs(10), all).await.expect("the stream ends with its token");
+    tokio::time::timeout(std::time::Duration::from_secs(10), all)
+        .await
+        .expect("the stream ends with its token");
 }
 
 #[tokio::test]
@@ -202,7 +250,11 @@ async fn one_of_many_is_sick_a_token_that_leaves_streams_open_takes_them_from_no
     }
     let refused = service.ask(stream_of("/v1/events", "viewer", None)).await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(refused.detail().starts_with("192 streams of the token `viewer` are open already"), "{}", refused.detail());
+    assert!(
+        refused.detail().starts_with("192 streams of the token `viewer` are open already"),
+        "{}",
+        refused.detail()
+    );
     for _ in 192..256 {
         streams.push(open(&service, "/v1/events", "admin").await);
     }
@@ -223,11 +275,14 @@ async fn a_stream_ends_with_its_token() {
         other => other,
     };
     service.rig.store.commit(&Commit { changes: vec![short], ..Commit::default() }).await.unwrap();
-    let (log, output) = (open(&service, "/v1/events", "short").await, open(&service, &path, "short").await);
+    let (log, output) =
+        (open(&service, "/v1/events", "short").await, open(&service, &path, "short").await);
     tokio::join!(ends(log), ends(output));
-    let (log, output) = (open(&service, "/v1/events", "viewer").await, open(&service, &path, "viewer").await);
+    let (log, output) =
+        (open(&service, "/v1/events", "viewer").await, open(&service, &path, "viewer").await);
     let mut others = open(&service, &path, "approver").await;
-    let answer = service.ask(request("DELETE", "/v1/tokens/viewer", Some("admin"), Body::empty())).await;
+    let answer =
+        service.ask(request("DELETE", "/v1/tokens/viewer", Some("admin"), Body::empty())).await;
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
     tokio::join!(ends(log), ends(output));
     while let Some(piece) = others.next().now_or_never() {
@@ -264,7 +319,10 @@ async fn readers_that_take_nothing_keep_the_database_from_nobody() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(axum::serve(listener, service.router.clone()).into_future());
-    let follow = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer viewer\r\nAccept: text/event-stream\r\n\r\n");
+    let follow = format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer viewer\r\nAccept: \
+         text/event-stream\r\n\r\n"
+    );
     let readers = (0..READERS).map(async |_| {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();

@@ -1,4 +1,5 @@
-//! Jobs that are stopped, outlive the daemon, or whose wrapper, daemon or machine is gone in the middle of them.
+//! Jobs that are stopped, outlive the daemon, or whose wrapper, daemon or machine is gone in the
+//! middle of them.
 
 use super::left::{ORPHANS, is_gone};
 use super::*;
@@ -7,7 +8,13 @@ use super::*;
 async fn p7_a_stop_asks_the_command_and_tells_that_all_of_it_is_gone() {
     let mut world = World::new().await;
     let ready = world.file("ready");
-    let job = shell("a", &format!("trap 'echo asked; exit 5' TERM; echo > {}; while :; do sleep 0.01; done", ready.display()));
+    let job = shell(
+        "a",
+        &format!(
+            "trap 'echo asked; exit 5' TERM; echo > {}; while :; do sleep 0.01; done",
+            ready.display()
+        ),
+    );
     let id = job.job;
     world.runner.start(job);
     world.until_written(&ready).await;
@@ -23,7 +30,10 @@ async fn p7_a_stop_asks_the_command_and_tells_that_all_of_it_is_gone() {
 async fn p7_a_second_stop_kills_at_once() {
     let mut world = World::new().await;
     let ready = world.file("ready");
-    let job = shell("a", &format!("trap '' TERM; echo $$ > {}; while :; do sleep 0.01; done", ready.display()));
+    let job = shell(
+        "a",
+        &format!("trap '' TERM; echo $$ > {}; while :; do sleep 0.01; done", ready.display()),
+    );
     let id = job.job;
     world.runner.start(job);
     let pid = world.until_written(&ready).await;
@@ -43,7 +53,8 @@ async fn p7_a_wrapper_that_somebody_halted_hears_a_stop() {
     let id = job.job;
     world.runner.start(job);
     let wrapper = world.until_written(&ready).await.trim().parse().unwrap();
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(wrapper), nix::sys::signal::Signal::SIGSTOP).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(wrapper), nix::sys::signal::Signal::SIGSTOP)
+        .unwrap();
     assert!(world.runner.stop(id));
     let (_, end, gone) = world.ended().await;
     let End::Reported(report) = end else { panic!("{end:?}") };
@@ -54,7 +65,11 @@ async fn p7_a_wrapper_that_somebody_halted_hears_a_stop() {
 async fn p6_a_running_job_outlives_the_daemon_and_is_taken_up_by_the_next() {
     let mut world = World::new().await;
     let (ready, go) = (world.file("ready"), world.file("go"));
-    let script = format!("echo x >> {0}; until [ -e {1} ]; do sleep 0.01; done; echo done; exit 7", ready.display(), go.display());
+    let script = format!(
+        "echo x >> {0}; until [ -e {1} ]; do sleep 0.01; done; echo done; exit 7",
+        ready.display(),
+        go.display()
+    );
     let job = shell("a", &script);
     let id = job.job;
     world.runner.start(job);
@@ -63,7 +78,10 @@ async fn p6_a_running_job_outlives_the_daemon_and_is_taken_up_by_the_next() {
     assert!(matches!(world.next().await, RunnerEvent::Started { job, .. } if job == id));
     std::fs::write(go, "").unwrap();
     let report = world.report().await;
-    assert_eq!((report.exit_code, world.text(report.stdout_blob_id)), (Some(7), "done\n".to_owned()));
+    assert_eq!(
+        (report.exit_code, world.text(report.stdout_blob_id)),
+        (Some(7), "done\n".to_owned())
+    );
     assert_eq!(std::fs::read_to_string(ready).unwrap(), "x\n", "started once");
 }
 
@@ -135,7 +153,8 @@ async fn p1_a_claim_that_its_wrapper_never_filled_started_nothing() {
 
 /// Whether a process runs: one that has ended and that nobody waited for yet does not.
 pub(super) fn is_alive(pid: i32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat[stat.rfind(')').unwrap()..].starts_with(") Z"))
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat[stat.rfind(')').unwrap()..].starts_with(") Z"))
 }
 
 /// Kills the wrapper of a running job; `restarted`: while no daemon is there.
@@ -145,18 +164,25 @@ async fn check_killed_wrapper(restarted: bool) {
     let ready = world.file("ready");
     let job = shell(
         "a",
-        &format!("echo before; until [ -s $PVN_JOB_DIR/stdout ]; do sleep 0.01; done; echo $PPID $$ > {}; exec sleep 60", ready.display()),
+        &format!(
+            "echo before; until [ -s $PVN_JOB_DIR/stdout ]; do sleep 0.01; done; echo $PPID $$ > \
+             {}; exec sleep 60",
+            ready.display()
+        ),
     );
     let id = job.job;
     world.runner.start(job);
     let pids = world.until_written(&ready).await;
-    let [wrapper, command] = pids.split_whitespace().map(|pid| pid.parse::<i32>().unwrap()).collect::<Vec<_>>()[..] else {
+    let [wrapper, command] =
+        pids.split_whitespace().map(|pid| pid.parse::<i32>().unwrap()).collect::<Vec<_>>()[..]
+    else {
         panic!("{pids}")
     };
     if restarted {
         world.runner.detach().await;
     }
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(wrapper), nix::sys::signal::Signal::SIGKILL).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(wrapper), nix::sys::signal::Signal::SIGKILL)
+        .unwrap();
     if restarted {
         assert_eq!(world.restart(&[id]).await, []);
     }
@@ -179,14 +205,18 @@ async fn rule_14_a_wrapper_killed_while_no_daemon_was_there_is_an_unknown_outcom
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rule_11_after_a_restart_of_the_machine_a_missing_directory_is_unknown_until_that_is_stored() {
+async fn rule_11_after_a_restart_of_the_machine_a_missing_directory_is_unknown_until_that_is_stored()
+ {
     let mut world = World::new().await;
     std::fs::write(world.file("spool/boot"), "another boot").unwrap();
     let job = shell("a", "exit 6");
     for _ in 0..2 {
         assert_eq!(world.restart(&[job.job]).await, []);
         let (_, end, _) = world.ended().await;
-        assert!(matches!(&end, End::Unknown { why, .. } if why.contains("machine was started again")), "{end:?}");
+        assert!(
+            matches!(&end, End::Unknown { why, .. } if why.contains("machine was started again")),
+            "{end:?}"
+        );
     }
     world.runner.forget(vec![job.job]).await;
     assert_eq!(world.restart(&[job.job]).await, [job.job], "from then on this boot counts");
@@ -198,7 +228,8 @@ async fn a_report_cut_by_a_crash_of_the_machine_is_none() {
     let job = shell("a", "true");
     let spool = world.spool(job.job);
     std::fs::create_dir_all(&spool).unwrap();
-    std::fs::write(spool.join(CLAIM), r#"{"wrapper":{"pid":1,"at":"2026-01-01T00:00:00Z"}}"#).unwrap();
+    std::fs::write(spool.join(CLAIM), r#"{"wrapper":{"pid":1,"at":"2026-01-01T00:00:00Z"}}"#)
+        .unwrap();
     std::fs::write(spool.join(REPORT), r#"{"exitCode":0,"#).unwrap();
     std::fs::write(world.file("spool/boot"), "another boot").unwrap();
     assert_eq!(world.restart(&[job.job]).await, []);
@@ -217,7 +248,8 @@ async fn what_a_job_leaves_running_on_purpose_is_told_as_not_gone() {
     let left: i32 = world.text(report.stdout_blob_id).trim().parse().unwrap();
     assert!(!gone);
     assert_eq!((report.leaked[0].pid, report.leaked[0].alive), (left, true));
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(left), nix::sys::signal::Signal::SIGKILL).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(left), nix::sys::signal::Signal::SIGKILL)
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,7 +257,10 @@ async fn p7_a_job_that_was_stopped_leaves_nothing_running_whatever_it_was_meant_
     let mut world = World::new().await;
     let pid = world.file("pid");
     // The shell dies of TERM, and what it waited for is the work itself.
-    let mut job = shell("a", &format!("sh -c 'echo $$ > {pid}; exec sleep 60'; echo done", pid = pid.display()));
+    let mut job = shell(
+        "a",
+        &format!("sh -c 'echo $$ > {pid}; exec sleep 60'; echo done", pid = pid.display()),
+    );
     job.command.leave_running = true;
     let id = job.job;
     world.runner.start(job);
@@ -267,7 +302,8 @@ async fn p1_a_job_whose_directory_vanishes_while_it_runs_is_no_job_that_never_st
         let End::Unknown { why, .. } = &end else { panic!("{script}: {end:?}") };
         assert!(why.starts_with(emptied) && gone, "{script}: {why}");
         // One that has ended and that nobody has taken note of has no command line any more.
-        let command = Path::new("/proc").join(std::fs::read_to_string(pid).unwrap().trim()).join("cmdline");
+        let command =
+            Path::new("/proc").join(std::fs::read_to_string(pid).unwrap().trim()).join("cmdline");
         assert_eq!(std::fs::read_to_string(command).unwrap_or_default(), "", "{script}");
     }
 }
@@ -280,5 +316,8 @@ async fn a_job_is_not_started_without_a_spool_and_says_what_helps() {
     world.runner.start(job);
     let (_, end, gone) = world.ended().await;
     let End::NotStarted { why, surroundings: true } = &end else { panic!("{end:?}") };
-    assert!(why.contains("was removed while this daemon used it; start the daemon again") && gone, "{why}");
+    assert!(
+        why.contains("was removed while this daemon used it; start the daemon again") && gone,
+        "{why}"
+    );
 }

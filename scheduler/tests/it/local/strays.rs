@@ -1,5 +1,6 @@
-//! Jobs that run and that the database does not know, as an older copy of it would not: no apply of their instance is started
-//! beside them or beside what they left, and nothing is taken from under them (promise P1).
+//! Jobs that run and that the database does not know, as an older copy of it would not: no apply of
+//! their instance is started beside them or beside what they left, and nothing is taken from under
+//! them (promise P1).
 
 use super::left::{ORPHANS, kill, leaving, number};
 use super::recovery::is_alive;
@@ -36,7 +37,8 @@ async fn refused(world: &mut World, database: &str) -> Option<String> {
 }
 
 async fn starts_in_time(world: &mut World, database: &str) {
-    let started = wait::until(PATIENCE, async || refused(world, database).await.is_none().then_some(()));
+    let started =
+        wait::until(PATIENCE, async || refused(world, database).await.is_none().then_some(()));
     started.await.expect("the next apply is started in time");
 }
 
@@ -45,16 +47,24 @@ fn kept(world: &World) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn p1_an_apply_is_not_started_beside_one_that_no_database_knows_whatever_id_its_instance_has_now() {
+async fn p1_an_apply_is_not_started_beside_one_that_no_database_knows_whatever_id_its_instance_has_now()
+ {
     let mut world = World::new().await;
     let (ready, end) = (world.file("ready"), world.file("end"));
-    let script = format!("echo x > {}; until [ -e {} ]; do sleep 0.01; done", ready.display(), end.display());
+    let script = format!(
+        "echo x > {}; until [ -e {} ]; do sleep 0.01; done",
+        ready.display(),
+        end.display()
+    );
     world.runner.start(apply_of("new", shell("a", &script)));
     world.until_written(&ready).await;
     forgetful(&mut world).await;
     for database in ["new", "old"] {
         let why = refused(&mut world, database).await.expect("one runs");
-        assert!(why.contains("an apply of this instance runs already") && why.contains("stops it"), "{why}");
+        assert!(
+            why.contains("an apply of this instance runs already") && why.contains("stops it"),
+            "{why}"
+        );
     }
     std::fs::write(end, "").unwrap();
     starts_in_time(&mut world, "old").await;
@@ -65,11 +75,17 @@ async fn p1_what_a_deleted_instance_keeps_stays_while_a_job_runs_that_no_databas
     for comes_back in [false, true] {
         let mut world = World::new().await;
         let (ready, end) = (world.file("ready"), world.file("end"));
-        let script = format!("echo x > {}; until [ -e {} ]; do sleep 0.01; done", ready.display(), end.display());
+        let script = format!(
+            "echo x > {}; until [ -e {} ]; do sleep 0.01; done",
+            ready.display(),
+            end.display()
+        );
         world.runner.start(apply_of("new", shell("a", &script)));
         world.until_written(&ready).await;
         forgetful(&mut world).await;
-        tokio::time::timeout(PATIENCE, world.runner.forget_instance(instance("new"))).await.expect("nothing is waited for");
+        tokio::time::timeout(PATIENCE, world.runner.forget_instance(instance("new")))
+            .await
+            .expect("nothing is waited for");
         assert!(kept(&world), "it is in use");
         if comes_back {
             refused(&mut world, "new").await.expect("one runs");
@@ -79,7 +95,9 @@ async fn p1_what_a_deleted_instance_keeps_stays_while_a_job_runs_that_no_databas
             starts_in_time(&mut world, "new").await;
             assert!(kept(&world), "it has jobs again");
         } else {
-            wait::until(PATIENCE, async || (!kept(&world)).then_some(())).await.expect("it is removed once that has ended");
+            wait::until(PATIENCE, async || (!kept(&world)).then_some(()))
+                .await
+                .expect("it is removed once that has ended");
         }
     }
 }
@@ -92,7 +110,8 @@ async fn p1_an_apply_is_not_started_beside_what_a_killed_one_left_that_no_databa
         // Some of what is left does not end at once.
         let end = world.file("end");
         let stays = format!("until [ -e {} ]; do sleep 0.05; done", end.display());
-        let (job, ready) = leaving(&world, &format!("exec setsid env -i sh -c 'LEFT & trap \"\" TERM; {stays}'"));
+        let (job, ready) =
+            leaving(&world, &format!("exec setsid env -i sh -c 'LEFT & trap \"\" TERM; {stays}'"));
         world.runner.start(apply_of("new", job));
         let left = number(&world, &ready).await;
         let wrapper = number(&world, &world.file("wrapper")).await;
@@ -110,13 +129,18 @@ async fn p1_an_apply_is_not_started_beside_what_a_killed_one_left_that_no_databa
             why.contains("its wrapper").then_some(why)
         });
         let why = told.await.expect("what is left is told");
-        assert!(why.contains("an apply of this instance runs already") && why.contains("removes"), "{why}");
+        assert!(
+            why.contains("an apply of this instance runs already") && why.contains("removes"),
+            "{why}"
+        );
         world.runner.forget_instance(instance("new")).await;
         assert!(kept(&world), "it is in use");
         std::fs::write(end, "").unwrap();
         starts_in_time(&mut world, "old").await;
         assert!(!is_alive(left), "killed before: {killed_before}");
-        wait::until(PATIENCE, async || (!kept(&world)).then_some(())).await.expect("it is removed once that has ended");
+        wait::until(PATIENCE, async || (!kept(&world)).then_some(()))
+            .await
+            .expect("it is removed once that has ended");
     }
 }
 
@@ -124,8 +148,18 @@ async fn p1_an_apply_is_not_started_beside_what_a_killed_one_left_that_no_databa
 async fn what_is_in_the_way_of_an_instances_directory_is_told_as_that() {
     let mut world = World::new().await;
     let instance = instance("database");
-    std::fs::write(world.directory.path().join("instances").join(instance.id.to_string()), "no directory").unwrap();
+    std::fs::write(
+        world.directory.path().join("instances").join(instance.id.to_string()),
+        "no directory",
+    )
+    .unwrap();
     world.runner.start(apply_of("database", spec("apply", &["true"])));
-    let (_, End::NotStarted { why, surroundings: true }, true) = world.ended().await else { panic!("it ran") };
-    assert!(why.starts_with("the directory of its instance in ") && why.contains("/instances cannot be made: "), "{why}");
+    let (_, End::NotStarted { why, surroundings: true }, true) = world.ended().await else {
+        panic!("it ran")
+    };
+    assert!(
+        why.starts_with("the directory of its instance in ")
+            && why.contains("/instances cannot be made: "),
+        "{why}"
+    );
 }

@@ -3,11 +3,18 @@
 use super::*;
 
 #[tokio::test]
-async fn p5_a_clock_that_is_far_ahead_for_a_while_removes_nothing_and_one_that_stays_there_does_a_day_later() {
+async fn p5_a_clock_that_is_far_ahead_for_a_while_removes_nothing_and_one_that_stays_there_does_a_day_later()
+ {
     let rig = Rig::open().await;
-    let events = vec![entry(1, 20, "instance.pause", Some("eve")), entry(2, 10, "job.ended", None), entry(3, 0, "job.ended", None)];
+    let events = vec![
+        entry(1, 20, "instance.pause", Some("eve")),
+        entry(2, 10, "job.ended", None),
+        entry(3, 0, "job.ended", None),
+    ];
     rig.fresh.store.commit(&Commit { events, ..Commit::default() }).await.unwrap();
-    let left = async || rig.fresh.store.events(&Default::default(), &PageRequest::default()).await.unwrap().total;
+    let left = async || {
+        rig.fresh.store.events(&Default::default(), &PageRequest::default()).await.unwrap().total
+    };
     // That of a daemon, from its start on; each is another run.
     let started = || Retention { leap: Some(Arc::default()), ..rig.retention() };
     started().pass().await.unwrap();
@@ -46,12 +53,18 @@ async fn by_hand_what_is_old_goes_at_once_whatever_the_clock_did() {
     daemon().pass().await.unwrap();
     rig.clock.advance_ms(40 * DAY_MS);
     daemon().pass().await.unwrap();
-    let left = async || rig.fresh.store.events(&Default::default(), &PageRequest::default()).await.unwrap().total;
+    let left = async || {
+        rig.fresh.store.events(&Default::default(), &PageRequest::default()).await.unwrap().total
+    };
     assert_eq!(left().await, 2, "a daemon that was down for so long waits");
     rig.pass().await;
     assert_eq!(left().await, 1);
     // And from then on a daemon goes by that time.
-    rig.fresh.store.commit(&Commit { events: vec![entry(3, 0, "job.ended", None)], ..Commit::default() }).await.unwrap();
+    rig.fresh
+        .store
+        .commit(&Commit { events: vec![entry(3, 0, "job.ended", None)], ..Commit::default() })
+        .await
+        .unwrap();
     daemon().pass().await.unwrap();
     assert_eq!(left().await, 1);
 }

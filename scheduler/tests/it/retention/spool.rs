@@ -1,4 +1,5 @@
-//! Spool directories that nobody looks after: those of jobs that are over go, those of jobs that may still be wanted stay.
+//! Spool directories that nobody looks after: those of jobs that are over go, those of jobs that
+//! may still be wanted stay.
 
 use pvn_scheduler::retention::Retention;
 use schema::id::JobId;
@@ -14,7 +15,8 @@ async fn the_spool_directories_of_jobs_that_are_over_go_and_all_others_stay() {
     let home = rig.fresh.dir.path().to_owned();
     let (runner, _news) = open_runner(&home, &rig.blobs);
     let over = rig.job(JobKind::Fetch, 0, Report::default());
-    let runs = JobRow { ended_at: None, report: None, ..rig.job(JobKind::Apply, 0, Report::default()) };
+    let runs =
+        JobRow { ended_at: None, report: None, ..rig.job(JobKind::Apply, 0, Report::default()) };
     rig.commit(vec![over.clone(), runs.clone()]).await;
     let unknown = JobId::derive(&[b"of a database that is lost"]);
     let directory = |job: JobId| home.join("spool").join(job.to_string());
@@ -30,5 +32,9 @@ async fn the_spool_directories_of_jobs_that_are_over_go_and_all_others_stay() {
     assert!(!directory(unknown).exists(), "nobody will ever ask for it");
     assert!(directory(runs.id).join("stdout").exists(), "its end is not stored yet");
     assert!(home.join("spool/of-somebody-else").exists());
-    assert!(rig.fresh.store.pruned().to_string().contains("2 spool"), "{}", rig.fresh.store.pruned());
+    assert!(
+        rig.fresh.store.pruned().to_string().contains("2 spool"),
+        "{}",
+        rig.fresh.store.pruned()
+    );
 }

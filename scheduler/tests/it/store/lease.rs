@@ -28,7 +28,11 @@ async fn p1_an_owner_that_lost_its_database_stores_nothing_and_may_start_nothing
     assert!(error.to_string().contains("taken over by the pvn-scheduler with pid"), "{error}");
     assert!(!first.is_held());
     assert!(matches!(first.ensure_held().await, Err(StoreError::Lost(_))));
-    assert_eq!(second.services(&Default::default(), &Default::default()).await.unwrap().total, 0, "nothing of it is stored");
+    assert_eq!(
+        second.services(&Default::default(), &Default::default()).await.unwrap().total,
+        0,
+        "nothing of it is stored"
+    );
     second.commit(&commit).await.unwrap();
     // What the first one does at its end changes nothing either.
     first.close().await;

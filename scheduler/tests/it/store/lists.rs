@@ -39,7 +39,10 @@ async fn pages_of_services_join_to_the_whole_list_in_order() {
             break;
         }
     }
-    let expected: Vec<_> = ["a", "b"].iter().flat_map(|app| (0..7).map(move |number| format!("{app}/svc-{number:03}"))).collect();
+    let expected: Vec<_> = ["a", "b"]
+        .iter()
+        .flat_map(|app| (0..7).map(move |number| format!("{app}/svc-{number:03}")))
+        .collect();
     assert_eq!(seen, expected);
 }
 
@@ -54,7 +57,8 @@ async fn services_are_filtered_and_counted_alike() {
     check(ServiceFilter { status: Some(Status::Failed), ..Default::default() }, 12).await;
     check(ServiceFilter { name: Some("-01".into()), ..Default::default() }, 4).await;
     check(ServiceFilter { name: Some("%".into()), ..Default::default() }, 0).await;
-    check(ServiceFilter { application: Some(application("a").0.id), ..Default::default() }, 12).await;
+    check(ServiceFilter { application: Some(application("a").0.id), ..Default::default() }, 12)
+        .await;
 }
 
 #[tokio::test]
@@ -96,7 +100,11 @@ async fn the_log_is_read_newest_first_or_from_where_a_reader_stopped() {
     fresh.store.commit(&Commit { events, ..Commit::default() }).await.unwrap();
     let check = async |filter: EventFilter, expected: &[u64]| {
         let page = fresh.store.events(&filter, &PageRequest::default()).await.unwrap();
-        assert_eq!(page.items.iter().map(|entry| entry.seq).collect::<Vec<_>>(), expected, "{filter:?}");
+        assert_eq!(
+            page.items.iter().map(|entry| entry.seq).collect::<Vec<_>>(),
+            expected,
+            "{filter:?}"
+        );
     };
     check(EventFilter::default(), &[4, 3, 2, 1]).await;
     check(EventFilter { kind: Some("approval".into()), ..Default::default() }, &[2, 1]).await;
@@ -110,17 +118,32 @@ async fn secrets_are_sealed_at_rest_and_listed_without_values() {
     let fresh = Fresh::open().await;
     for version in 1..=2 {
         let value = format!("hunter{version}-in-the-clear").into_bytes();
-        let change = Change::Secret { key: "db".into(), version, value, at: at(version as i64), by: "root".into() };
+        let change = Change::Secret {
+            key: "db".into(),
+            version,
+            value,
+            at: at(version as i64),
+            by: "root".into(),
+        };
         fresh.store.commit(&Commit { changes: vec![change], ..Commit::default() }).await.unwrap();
     }
-    assert_eq!(fresh.store.secret("db", 0).await.unwrap(), Some((2, b"hunter2-in-the-clear".to_vec())));
-    assert_eq!(fresh.store.secret("db", 1).await.unwrap(), Some((1, b"hunter1-in-the-clear".to_vec())));
+    assert_eq!(
+        fresh.store.secret("db", 0).await.unwrap(),
+        Some((2, b"hunter2-in-the-clear".to_vec()))
+    );
+    assert_eq!(
+        fresh.store.secret("db", 1).await.unwrap(),
+        Some((1, b"hunter1-in-the-clear".to_vec()))
+    );
     assert_eq!(fresh.store.secret("other", 0).await.unwrap(), None);
     let listed = fresh.store.secrets(&PageRequest::default()).await.unwrap();
     assert_eq!(listed.items[0].versions, [1, 2]);
     for file in std::fs::read_dir(fresh.dir.path()).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
-        assert!(!bytes.windows(12).any(|window| window == b"in-the-clear"), "the value is on disk in the clear");
+        assert!(
+            !bytes.windows(12).any(|window| window == b"in-the-clear"),
+            "the value is on disk in the clear"
+        );
     }
 }
 
@@ -135,13 +158,21 @@ async fn a_token_opens_until_it_expires_or_is_revoked_and_its_name_is_never_used
         expires_at: Some(at(10)),
         revoked_at: None,
     };
-    fresh.store.commit(&Commit { changes: vec![Change::Token(token.clone())], ..Commit::default() }).await.unwrap();
+    fresh
+        .store
+        .commit(&Commit { changes: vec![Change::Token(token.clone())], ..Commit::default() })
+        .await
+        .unwrap();
     let found = fresh.store.token("text").await.unwrap().unwrap();
     assert!(found.is_valid(at(9)) && !found.is_valid(at(10)));
     assert_eq!(fresh.store.token("other").await.unwrap(), None);
 
     let again = TokenRow { hash: TokenRow::hash("other"), ..token };
-    let error = fresh.store.commit(&Commit { changes: vec![Change::Token(again)], ..Commit::default() }).await.unwrap_err();
+    let error = fresh
+        .store
+        .commit(&Commit { changes: vec![Change::Token(again)], ..Commit::default() })
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("`eve`"), "{error}");
 
     let revoked = Change::TokenRevoked { name: "eve".into(), at: at(5) };

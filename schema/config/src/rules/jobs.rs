@@ -12,19 +12,27 @@ use crate::yaml::{self, NodeKind, YamlNode};
 const LISTED_OBJECTS: usize = 10;
 
 impl Rules<'_> {
-    /// A file whose `subPath` is a template is known only when it is rendered; the compiler looks at it then.
+    /// A file whose `subPath` is a template is known only when it is rendered; the compiler looks
+    /// at it then.
     pub(super) fn job(&mut self, config: &KubernetesConfig, at: &str) {
         let (texts, at) = match (&config.inlined, &config.local) {
             (Some(text), _) => (vec![(String::new(), text.as_str())], format!("{at}/inlined")),
             (None, Some(local)) if !local.has_template() => {
-                let files = crate::local::attached(self.attachments, local, local.sub_path.as_deref());
+                let files =
+                    crate::local::attached(self.attachments, local, local.sub_path.as_deref());
                 if files.is_empty() {
                     if local.sub_path.is_some() && local.path.is_some() {
-                        self.add(format!("{at}/local/subPath"), "there is no file at this path inside `path`");
+                        self.add(
+                            format!("{at}/local/subPath"),
+                            "there is no file at this path inside `path`",
+                        );
                     }
                     return;
                 }
-                (files.into_iter().map(|(name, text)| (format!("`{name}`: "), text)).collect(), format!("{at}/local"))
+                (
+                    files.into_iter().map(|(name, text)| (format!("`{name}`: "), text)).collect(),
+                    format!("{at}/local"),
+                )
             }
             _ => return,
         };
@@ -37,14 +45,24 @@ impl Rules<'_> {
                         given_twice(&object, &mut twice);
                         for (key, span) in twice {
                             let line = yaml::line(text, range.start + span);
-                            self.add(&*at, format!("{name}the key `{}` is given twice (line {line} of the Kubernetes file)", cut(key)));
+                            self.add(
+                                &*at,
+                                format!(
+                                    "{name}the key `{}` is given twice (line {line} of the \
+                                     Kubernetes file)",
+                                    cut(key)
+                                ),
+                            );
                         }
                         found.push(describe(&object));
                     }
                     Ok(_) => {}
                     Err(error) => {
                         let line = yaml::line(text, range.start + error.span.start);
-                        self.add(&*at, format!("{name}{error} (line {line} of the Kubernetes file)"));
+                        self.add(
+                            &*at,
+                            format!("{name}{error} (line {line} of the Kubernetes file)"),
+                        );
                         if let Some(help) = error.help {
                             self.help(help);
                         }
@@ -54,20 +72,27 @@ impl Rules<'_> {
             }
         }
         if !matches!(found.as_slice(), [Object { is_job: true, .. }]) {
-            let listed: Vec<&str> = found.iter().take(LISTED_OBJECTS).map(|object| object.words.as_str()).collect();
+            let listed: Vec<&str> =
+                found.iter().take(LISTED_OBJECTS).map(|object| object.words.as_str()).collect();
             let more = found.len().saturating_sub(LISTED_OBJECTS);
             let list = match (listed.is_empty(), more) {
                 (true, _) => "nothing".to_owned(),
                 (false, 0) => listed.join(", "),
                 (false, more) => format!("{} and {more} more", listed.join(", ")),
             };
-            self.add(&*at, format!("a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found {list}"));
+            self.add(
+                &*at,
+                format!(
+                    "a command's Kubernetes file must hold exactly one batch/v1 Job and nothing \
+                     else; found {list}"
+                ),
+            );
         }
     }
 }
 
-/// Keys that a mapping has already, with their byte: Kubernetes would take one of the two, and which one nobody knows. No deeper
-/// than `yaml::DEPTH_LIMIT`.
+/// Keys that a mapping has already, with their byte: Kubernetes would take one of the two, and
+/// which one nobody knows. No deeper than `yaml::DEPTH_LIMIT`.
 fn given_twice<'a>(node: &'a YamlNode, found: &mut Vec<(&'a str, usize)>) {
     match &node.kind {
         NodeKind::Scalar { .. } => {}
@@ -96,10 +121,14 @@ fn describe(object: &YamlNode) -> Object {
     };
     let words = match (text("/apiVersion"), text("/kind")) {
         (Some(version), Some(kind)) => {
-            let name = text("/metadata/name").map(|name| format!(" `{}`", cut(name))).unwrap_or_default();
+            let name =
+                text("/metadata/name").map(|name| format!(" `{}`", cut(name))).unwrap_or_default();
             format!("{} {}{name}", cut(version), cut(kind))
         }
         _ => "a document without `apiVersion` and `kind`".to_owned(),
     };
-    Object { is_job: text("/apiVersion") == Some("batch/v1") && text("/kind") == Some("Job"), words }
+    Object {
+        is_job: text("/apiVersion") == Some("batch/v1") && text("/kind") == Some("Job"),
+        words,
+    }
 }

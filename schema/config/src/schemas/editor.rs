@@ -1,6 +1,6 @@
-//! The config schema for editors. It says what the reader accepts and still completes one spelling only: the camelCase
-//! names are `properties`, which editors offer; snake_case and deprecated names are `patternProperties`, which editors
-//! check and do not offer.
+//! The config schema for editors. It says what the reader accepts and still completes one spelling
+//! only: the camelCase names are `properties`, which editors offer; snake_case and deprecated names
+//! are `patternProperties`, which editors check and do not offer.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,8 @@ fn walk(schema: &mut Value) {
         Value::Object(object) => {
             spellings(object);
             scalars(object);
-            // Descriptions, examples and the like hold no schemas; of the rest every part is walked.
+            // Descriptions, examples and the like hold no schemas; of the rest every part is
+            // walked.
             object.values_mut().for_each(walk);
         }
         Value::Array(parts) => parts.iter_mut().for_each(walk),
@@ -25,23 +26,27 @@ fn walk(schema: &mut Value) {
     }
 }
 
-/// What the reader makes of scalars: a text may be written as a number or a word like `true`, a whole number may stand in quotes.
-/// Formats that only the reader knows become patterns, or go.
+/// What the reader makes of scalars: a text may be written as a number or a word like `true`, a
+/// whole number may stand in quotes. Formats that only the reader knows become patterns, or go.
 fn scalars(schema: &mut Map<String, Value>) {
     let format = schema.get("format").and_then(Value::as_str).map(str::to_owned);
     match format.as_deref() {
         Some("pvn-duration") => {
             schema.shift_remove("format");
             schema.insert("pattern".to_owned(), r"^([0-9]+(\.[0-9]+)?(ms|h|m|s))+$".into());
-            schema
-                .insert("patternErrorMessage".to_owned(), "write numbers with their units, as in `300s`, `1.5s`, `10m` or `1h30m`".into());
+            schema.insert(
+                "patternErrorMessage".to_owned(),
+                "write numbers with their units, as in `300s`, `1.5s`, `10m` or `1h30m`".into(),
+            );
         }
         Some("pvn-cron" | "pvn-timezone") => drop(schema.shift_remove("format")),
         _ => {}
     }
     let is_free = !["pattern", "enum", "const"].iter().any(|rule| schema.contains_key(*rule));
     match schema.get("type").and_then(Value::as_str) {
-        Some("string") if is_free => drop(schema.insert("type".to_owned(), json!(["string", "number", "boolean"]))),
+        Some("string") if is_free => {
+            drop(schema.insert("type".to_owned(), json!(["string", "number", "boolean"])))
+        }
         Some("integer") => {
             schema.insert("type".to_owned(), json!(["integer", "string"]));
             schema.insert("pattern".to_owned(), "^[+-]?[0-9]+$".into());
@@ -51,9 +56,14 @@ fn scalars(schema: &mut Map<String, Value>) {
 }
 
 fn spellings(schema: &mut Map<String, Value>) {
-    let aliases = schema.shift_remove("x-aliases").and_then(|aliases| aliases.as_object().cloned()).unwrap_or_default();
-    let groups =
-        [schema.shift_remove("x-exactlyOne").map(|group| (group, true)), schema.shift_remove("x-atMostOne").map(|group| (group, false))];
+    let aliases = schema
+        .shift_remove("x-aliases")
+        .and_then(|aliases| aliases.as_object().cloned())
+        .unwrap_or_default();
+    let groups = [
+        schema.shift_remove("x-exactlyOne").map(|group| (group, true)),
+        schema.shift_remove("x-atMostOne").map(|group| (group, false)),
+    ];
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
     let names_of = |field: &str| {
         let mut names = vec![field.to_owned()];
@@ -77,11 +87,17 @@ fn spellings(schema: &mut Map<String, Value>) {
     }
     let given = |field: &str| match names_of(field).as_slice() {
         [one] => json!({"required": [one]}),
-        names => json!({"anyOf": names.iter().map(|name| json!({"required": [name]})).collect::<Vec<_>>()}),
+        names => {
+            json!({"anyOf": names.iter().map(|name| json!({"required": [name]})).collect::<Vec<_>>()})
+        }
     };
     let mut rules = Vec::new();
-    let required: Vec<String> = schema.get("required").and_then(|names| serde_json::from_value(names.clone()).ok()).unwrap_or_default();
-    let (one_name, more_names): (Vec<_>, Vec<_>) = required.into_iter().partition(|field| names_of(field).len() == 1);
+    let required: Vec<String> = schema
+        .get("required")
+        .and_then(|names| serde_json::from_value(names.clone()).ok())
+        .unwrap_or_default();
+    let (one_name, more_names): (Vec<_>, Vec<_>) =
+        required.into_iter().partition(|field| names_of(field).len() == 1);
     rules.extend(more_names.iter().map(|field| given(field)));
     for (group, one_is_needed) in groups.into_iter().flatten() {
         let fields: Vec<String> = serde_json::from_value(group).unwrap_or_default();

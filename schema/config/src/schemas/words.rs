@@ -1,4 +1,5 @@
-//! `docs/words.md`: the words that programs read in what the scheduler tells, for people, made from the same types.
+//! `docs/words.md`: the words that programs read in what the scheduler tells, for people, made from
+//! the same types.
 
 use std::fmt::Write;
 
@@ -13,16 +14,18 @@ const HEAD: &str = "# Words
 
 <!-- Made from the types by `cargo run -p config --bin emit`; a test fails when it is not. -->
 
-What programs can go by, beside the sentences for people. Statuses and reasons are in [convergence.md](convergence.md).
+What programs can go by, beside the sentences for people. Statuses and reasons are in \
+                    [convergence.md](convergence.md).
 ";
 
 /// The text of the page.
 pub(super) fn page() -> String {
     let mut text = HEAD.to_owned();
-    let about = "The `code` of each cause that `pvnctl services explain` lists, the first one first: what is so, what holds the instance up, \
-                 what comes next.";
+    let about = "The `code` of each cause that `pvnctl services explain` lists, the first one \
+                 first: what is so, what holds the instance up, what comes next.";
     section::<CauseCode>(&mut text, "Causes", about);
-    let about = "The `kind` of each entry of the log, as `GET /v1/events` streams it. `kind=job` takes all that begin with `job.`.";
+    let about = "The `kind` of each entry of the log, as `GET /v1/events` streams it. `kind=job` \
+                 takes all that begin with `job.`.";
     section::<LogKind>(&mut text, "Entries of the log", about);
     text
 }
@@ -32,6 +35,11 @@ fn section<T: JsonSchema>(text: &mut String, title: &str, about: &str) {
     let list = |key: &str| schema.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let _ = write!(text, "\n## {title}\n\n{about}\n\n| word | what it says |\n| --- | --- |\n");
     for (word, says) in list("enum").iter().zip(list("enumDescriptions")) {
-        let _ = writeln!(text, "| `{}` | {} |", word.as_str().unwrap_or_default(), says.as_str().unwrap_or_default());
+        let _ = writeln!(
+            text,
+            "| `{}` | {} |",
+            word.as_str().unwrap_or_default(),
+            says.as_str().unwrap_or_default()
+        );
     }
 }

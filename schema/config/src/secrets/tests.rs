@@ -4,12 +4,20 @@ use schema::api::ConfigFile;
 
 use super::*;
 
-/// Every way of writing the field that was thought of, each with `hunter2-secret` as the value; what must still be seen.
+/// Every way of writing the field that was thought of, each with `hunter2-secret` as the value;
+/// what must still be seen.
 const SPELLINGS: &[(&str, &str)] = &[
     ("env:\n  A: {rawSecret: hunter2-secret}\n", "A: {rawSecret: "),
     ("env:\n  A:\n    rawSecret: hunter2-secret\n  B: {value: x}\n", "  B: {value: x}\n"),
-    ("env:\n  A:\n    raw_secret: |\n      hunter2-secret\n      hunter2-secret\n  B: {value: x}\n", "  B: {value: x}\n"),
-    ("env:\n  A:\n    raw_secret: |2-\n      hunter2-secret\n\n  B: {value: x}\n", "  B: {value: x}\n"),
+    (
+        "env:\n  A:\n    raw_secret: |\n      hunter2-secret\n      hunter2-secret\n  B: {value: \
+         x}\n",
+        "  B: {value: x}\n",
+    ),
+    (
+        "env:\n  A:\n    raw_secret: |2-\n      hunter2-secret\n\n  B: {value: x}\n",
+        "  B: {value: x}\n",
+    ),
     ("env:\n  A:\n    \"rawSecret\": \"hunter2-secret\"\n  B: 1\n", "  B: 1\n"),
     ("env:\n  A:\n    'rawSecret' : 'hunter2-secret'\n  B: 1\n", "  B: 1\n"),
     ("env:\n  A:\n    ? rawSecret\n    : hunter2-secret\n  B: 1\n", "? rawSecret\n"),
@@ -59,19 +67,28 @@ const SPELLINGS: &[(&str, &str)] = &[
 fn a_secret_is_hidden_however_it_is_written() {
     for (text, kept) in SPELLINGS {
         let shown = masked(text, &secrets(text), &[], |_| "***".to_owned());
-        assert!(!shown.contains("hunter2") && !shown.contains("secret\"") && shown.contains("***"), "{text}\n--\n{shown}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("secret\"") && shown.contains("***"),
+            "{text}\n--\n{shown}"
+        );
         assert!(shown.contains(kept), "{text}\n--\n{shown}");
         let blank = blanked(text, &secrets(text));
         assert!(!blank.contains("hunter2"), "{text}\n--\n{blank}");
-        assert_eq!((blank.len(), blank.lines().count()), (text.len(), text.lines().count()), "{text}");
+        assert_eq!(
+            (blank.len(), blank.lines().count()),
+            (text.len(), text.lines().count()),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn what_is_no_secret_is_shown() {
     for text in [
-        "env: {A: {value: x}, SECRET: {secret: {key: db, version: 2}}, C: {kubernetesSecret: {secretName: n, key: k}}}\n",
-        "parameters: [{name: token, secret: {}}]\nvalues: [{name: token, secret: {secretRef: {key: db}}}]\n",
+        "env: {A: {value: x}, SECRET: {secret: {key: db, version: 2}}, C: {kubernetesSecret: \
+         {secretName: n, key: k}}}\n",
+        "parameters: [{name: token, secret: {}}]\nvalues: [{name: token, secret: {secretRef: \
+         {key: db}}}]\n",
         "volumes: [{name: v, source: {secret: {secretName: n}}}]\n",
     ] {
         assert_eq!(masked(text, &secrets(text), &[], |_| "***".to_owned()), text);
@@ -80,15 +97,22 @@ fn what_is_no_secret_is_shown() {
 
 #[test]
 fn a_secret_has_a_path_by_which_it_is_known_again() {
-    let found = secrets("values:\n- name: a\n  secret: {rawSecret: one}\n- {name: b, secret: {raw_secret: two}}\n");
-    let told: Vec<_> = found.iter().map(|secret| (secret.path.as_str(), secret.value.as_str())).collect();
-    assert_eq!(told, [("/values/a/secret/rawSecret", "one"), ("/values/b/secret/raw_secret", "two")]);
+    let found = secrets(
+        "values:\n- name: a\n  secret: {rawSecret: one}\n- {name: b, secret: {raw_secret: two}}\n",
+    );
+    let told: Vec<_> =
+        found.iter().map(|secret| (secret.path.as_str(), secret.value.as_str())).collect();
+    assert_eq!(
+        told,
+        [("/values/a/secret/rawSecret", "one"), ("/values/b/secret/raw_secret", "two")]
+    );
 }
 
 /// What the reader says of a runtime with this under `apply`.
 fn told(apply: &str) -> String {
     let text = format!(
-        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: local}}\n    apply:\n{apply}      taskConfig: {{program: {{cmd: [x]}}}}\n"
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: local}}\n    \
+         apply:\n{apply}      taskConfig: {{program: {{cmd: [x]}}}}\n"
     );
     let file = ConfigFile { path: "a.pvn.yaml".to_owned(), text, ..ConfigFile::default() };
     let problems = match super::super::read(&[file]) {
@@ -96,7 +120,10 @@ fn told(apply: &str) -> String {
         Err(problems) => problems,
     };
     assert!(!problems.is_empty(), "{apply}");
-    problems.iter().map(|problem| format!("{}\n{:?}\n", problem.render(false), problem.to_api())).collect()
+    problems
+        .iter()
+        .map(|problem| format!("{}\n{:?}\n", problem.render(false), problem.to_api()))
+        .collect()
 }
 
 #[test]
@@ -124,7 +151,8 @@ fn no_problem_shows_a_secret() {
         "      env: {A: {rawSecret: %hunter2-secret}}\n",
         "      env: {A: {rawSecret: hunter2-secret\u{7}}}\n",
         "      env: {1A: {rawSecret: hunter2-secret}}\n",
-        "      nonsense: 1\n      env:\n        A:\n          rawSecret: |\n            hunter2-secret\n       B: 1\n",
+        "      nonsense: 1\n      env:\n        A:\n          rawSecret: |\n            \
+         hunter2-secret\n       B: 1\n",
         "      env:\n        A:\n          rawSecret: {\n\"password\": \"hunter2-secret\"\n}\n",
         "      env:\n        A:\n          rawSecret: {\n\t\"password\": \"hunter2-secret\"\n}\n",
         "      env:\n        A:\n          rawSecret: |\n{\n\"password\": \"hunter2-secret\"\n}\n",
@@ -158,8 +186,10 @@ fn no_problem_shows_what_stands_under_the_field_at_a_wrong_place() {
         "      env:\n        - {name: A, rawSecret: hunter2-secret}\n".to_owned(),
         "      env: {A: {rawSecret: {hunter2: 1, hunter2: 2}}}\n".to_owned(),
         "      env: {A: {rawSecret: {hunter2-secret: {program: 1}}}}\n".to_owned(),
-        "      env: {A: {rawSecret: {program: hunter2}}, hunter2: {value: x, value: y}}\n".to_owned(),
-        "      env: {A: {rawSecret: hunter2}, hunter2: {rawSecret: x}, B: {hunter2: x}}\n".to_owned(),
+        "      env: {A: {rawSecret: {program: hunter2}}, hunter2: {value: x, value: y}}\n"
+            .to_owned(),
+        "      env: {A: {rawSecret: hunter2}, hunter2: {rawSecret: x}, B: {hunter2: x}}\n"
+            .to_owned(),
     ] {
         see(told(&apply));
     }
@@ -171,12 +201,20 @@ fn no_problem_shows_what_stands_under_the_field_at_a_wrong_place() {
         format!("runtime:\n  name: r\n  A: {wrong}\n"),
         format!("runtime:\n  name: {wrong}\n"),
         format!("application:\n  name: a\n  releaseChannels: [{wrong}]\n"),
-        format!("service:\n  name: s\n  application: a\n  parameters: [{wrong}]\n  customRuntime: {{parameterValues: [{wrong}]}}\n"),
-        format!("service:\n  name: s\n  application: a\n  constants: [{{name: x, value: {wrong}}}]\n"),
+        format!(
+            "service:\n  name: s\n  application: a\n  parameters: [{wrong}]\n  customRuntime: \
+             {{parameterValues: [{wrong}]}}\n"
+        ),
+        format!(
+            "service:\n  name: s\n  application: a\n  constants: [{{name: x, value: {wrong}}}]\n"
+        ),
     ] {
         let file = ConfigFile { path: "a.pvn.yaml".to_owned(), text, ..ConfigFile::default() };
         let problems = super::super::read(&[file]).unwrap_err();
-        see(problems.iter().map(|problem| format!("{}\n{:?}\n", problem.render(false), problem.to_api())).collect());
+        see(problems
+            .iter()
+            .map(|problem| format!("{}\n{:?}\n", problem.render(false), problem.to_api()))
+            .collect());
     }
     assert!(shown.is_empty(), "{} of them\n{}", shown.len(), shown.join("\n----\n"));
 }

@@ -180,15 +180,16 @@ fn a_program_straight_under_fetch_lacks_its_task_config() {
         "#);
 }
 
-/// The types name every field that there is; these are not among them and mean something to Prodvana, so dropping them in silence would
-/// change what a file does.
+/// The types name every field that there is; these are not among them and mean something to
+/// Prodvana, so dropping them in silence would change what a file does.
 #[test]
 fn fields_of_prodvana_that_are_not_ours_are_refused_by_name() {
-    let yaml =
-        "application: {name: a, releaseChannels: [{name: s, runtimes: [{runtime: r, containerOrchestration: {k8s: {namespace: n}}}]}]}
+    let yaml = "application: {name: a, releaseChannels: [{name: s, runtimes: [{runtime: r, \
+                containerOrchestration: {k8s: {namespace: n}}}]}]}
 application_metadata: {description: x}
 ---
-runtime: {name: e, awsEcs: {proxyRuntime: {runtime: r}, region: eu, ecsCluster: c, accessKey: {accessKeyId: x}}}
+runtime: {name: e, awsEcs: {proxyRuntime: {runtime: r}, region: eu, ecsCluster: c, accessKey: \
+                {accessKeyId: x}}}
 ---
 runtime: {name: f, fake: {crashingPrograms: [{name: x}]}}
 ---
@@ -211,14 +212,26 @@ service: {name: s, application: a, disableDriftDetection: true}
 fn a_broken_group_hides_nothing_else_that_is_wrong() {
     let check = |yaml: &str, expected: &[&str]| {
         let told = read(&[file(yaml)]).unwrap_err();
-        assert_eq!(told.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), expected, "{yaml}");
+        assert_eq!(
+            told.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(),
+            expected,
+            "{yaml}"
+        );
     };
     check(
         "service:\n  name: s\n  application: a\n  env: {A: {}, B: {value: x, secret: {key: k}}}\n  parameters: [{name: p}, {name: p, int: {}}]\n  progressDeadline: 1ms\n",
-        &["service.env.A", "service.env.B", "service.parameters[0]", "service.parameters[1].name", "service.progressDeadline"],
+        &[
+            "service.env.A",
+            "service.env.B",
+            "service.parameters[0]",
+            "service.parameters[1].name",
+            "service.progressDeadline",
+        ],
     );
     check(
-        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      taskConfig: {program: {cmd: [a], imageTag: t}}\n      kubernetesConfig: {type: KUBERNETES, inlined: nothing}\n    fetch: {timezone: UTC}\n",
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      \
+         taskConfig: {program: {cmd: [a], imageTag: t}}\n      kubernetesConfig: {type: \
+         KUBERNETES, inlined: nothing}\n    fetch: {timezone: UTC}\n",
         &[
             "runtime.custom.apply",
             "runtime.custom.apply.taskConfig.program.imageTag",

@@ -60,15 +60,22 @@ fn bad_input_wrong_types() {
 #[test]
 fn bad_input_what_is_often_written_as_a_text_alone_is_told_with_how_to_write_it() {
     let task = |program: &str| {
-        format!("runtime:\n  name: r\n  custom:\n    proxyRuntime: local\n    apply: {{taskConfig: {{program: {{name: a, {program}}}}}}}\n")
+        format!(
+            "runtime:\n  name: r\n  custom:\n    proxyRuntime: local\n    apply: {{taskConfig: \
+             {{program: {{name: a, {program}}}}}}}\n"
+        )
     };
     let said = problems(&task("cmd: make deploy, env: {A: b}"));
-    for help in
-        ["write `{runtime: …}` around it", "write each word as an item of a list, or `[sh, -c, \"…\"]`", "write `{value: …}` around it"]
-    {
+    for help in [
+        "write `{runtime: …}` around it",
+        "write each word as an item of a list, or `[sh, -c, \"…\"]`",
+        "write `{value: …}` around it",
+    ] {
         assert!(said.contains(help), "{help}: {said}");
     }
-    let said = problems("application:\n  name: app\n  releaseChannels: [{name: a, runtimes: [r]}, production]\n");
+    let said = problems(
+        "application:\n  name: app\n  releaseChannels: [{name: a, runtimes: [r]}, production]\n",
+    );
     for help in ["write `{runtime: …}` around it", "write `{name: …}` around it"] {
         assert!(said.contains(help), "{help}: {said}");
     }
@@ -292,7 +299,8 @@ fn the_tag_of_a_programs_image_has_a_pattern() {
     let program = |tag: &str| {
         let info = "imageRegistryInfo: {imageRepository: r}, cmd: [a]";
         problems(&format!(
-            "runtime: {{name: r, custom: {{proxyRuntime: {{runtime: k}}, apply: {{taskConfig: {{program: {{imageTag: '{tag}', {info}}}}}}}}}}}\n"
+            "runtime: {{name: r, custom: {{proxyRuntime: {{runtime: k}}, apply: {{taskConfig: \
+             {{program: {{imageTag: '{tag}', {info}}}}}}}}}}}\n"
         ))
     };
     for good in ["1.10", "_v", "{{.Params.tag}}", &format!("sha256:{}", "0a".repeat(32))] {
@@ -365,16 +373,25 @@ fn schedules_and_time_zones_are_checked() {
 fn bad_input_a_secrets_key_that_none_can_have_is_refused() {
     let told = |key: &str| {
         problems(&format!(
-            "service:\n  name: s\n  application: a\n  env:\n    A: {{secret: {{key: {key}}}}}\n  parameters:\n  - {{name: p, secret: {{}}}}\n  \
-             customRuntime:\n    parameterValues:\n    - {{name: p, secret: {{secretRef: {{key: {key}}}}}}}\n"
+            "service:\n  name: s\n  application: a\n  env:\n    A: {{secret: {{key: \
+                 {key}}}}}\n  parameters:\n  - {{name: p, secret: {{}}}}\n  customRuntime:\n    \
+                 parameterValues:\n    - {{name: p, secret: {{secretRef: {{key: {key}}}}}}}\n"
         ))
     };
-    for (key, plain) in [(r#""db pw\u0001""#, "db pw\u{1}"), ("odd key/é", "odd key/é"), ("''", ""), (&"x".repeat(129), &"x".repeat(129))]
-    {
+    for (key, plain) in [
+        (r#""db pw\u0001""#, "db pw\u{1}"),
+        ("odd key/é", "odd key/é"),
+        ("''", ""),
+        (&"x".repeat(129), &"x".repeat(129)),
+    ] {
         assert!(!is_secret_key(plain), "nor does `pvnctl secrets set` take it");
         let told = told(key);
         assert_eq!(
-            told.matches("is not allowed here: keys of secrets are 1 to 128 letters, digits, `.`, `_`, `-` and `/`").count(),
+            told.matches(
+                "is not allowed here: keys of secrets are 1 to 128 letters, digits, `.`, `_`, `-` \
+                 and `/`"
+            )
+            .count(),
             2,
             "{told}"
         );

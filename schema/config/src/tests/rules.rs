@@ -223,8 +223,15 @@ fn rules_are_told_beside_other_problems() {
 
 /// What is said of a service with these blocks of its own and of a channel, a line each.
 fn block_problems(own: &str, channel: &str) -> Vec<String> {
-    let yaml = format!("service:\n  name: s\n  application: a\n{own}  perReleaseChannel:\n  - {{releaseChannel: c, {channel}}}\n");
-    let file = schema::api::ConfigFile { path: "app.pvn.yaml".to_owned(), text: yaml, ..Default::default() };
+    let yaml = format!(
+        "service:\n  name: s\n  application: a\n{own}  perReleaseChannel:\n  - {{releaseChannel: \
+         c, {channel}}}\n"
+    );
+    let file = schema::api::ConfigFile {
+        path: "app.pvn.yaml".to_owned(),
+        text: yaml,
+        ..Default::default()
+    };
     let told = crate::read(&[file]).err().unwrap_or_default();
     told.into_iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect()
 }
@@ -234,7 +241,10 @@ fn only_what_service_and_channel_say_together_must_be_whole() {
     let ecs = "  awsEcs: {taskDefinition: {inlined: '{}'}}\n";
     for (own, channel) in [
         (ecs, "awsEcs: {ecsServiceNameOverride: x}"),
-        ("  awsEcs: {updateTaskDefinitionOnly: true}\n", "awsEcs: {taskDefinition: {inlined: '{}'}}"),
+        (
+            "  awsEcs: {updateTaskDefinitionOnly: true}\n",
+            "awsEcs: {taskDefinition: {inlined: '{}'}}",
+        ),
         ("", "awsEcs: {taskDefinition: {inlined: '{}'}}"),
         ("  googleCloudRun: {inlined: x}\n", "googleCloudRun: {}"),
         ("  kubernetesConfig: {type: KUBERNETES, inlined: x}\n", "kubernetesConfig: {inlined: y}"),
@@ -244,12 +254,21 @@ fn only_what_service_and_channel_say_together_must_be_whole() {
         assert_eq!(block_problems(own, channel), [""; 0], "{own} {channel}");
     }
     let missing = "`taskDefinition` is required and missing";
-    let both =
-        |block: &str, what: &str| vec![format!("service.perReleaseChannel[0].{block}: {what}, and the service does not say it either")];
+    let both = |block: &str, what: &str| {
+        vec![format!(
+            "service.perReleaseChannel[0].{block}: {what}, and the service does not say it either"
+        )]
+    };
     assert_eq!(block_problems("", "awsEcs: {ecsServiceNameOverride: x}"), both("awsEcs", missing));
     assert_eq!(block_problems("  awsEcs: {}\n", "env: {}"), [format!("service.awsEcs: {missing}")]);
-    assert_eq!(block_problems("", "googleCloudRun: {}"), both("googleCloudRun", "exactly one of `inlined`, `local`; none is given"));
-    assert_eq!(block_problems("", "kubernetesConfig: {inlined: x}"), both("kubernetesConfig", "`type` is required and missing"));
+    assert_eq!(
+        block_problems("", "googleCloudRun: {}"),
+        both("googleCloudRun", "exactly one of `inlined`, `local`; none is given")
+    );
+    assert_eq!(
+        block_problems("", "kubernetesConfig: {inlined: x}"),
+        both("kubernetesConfig", "`type` is required and missing")
+    );
 }
 
 #[test]
@@ -264,7 +283,11 @@ fn a_deadline_below_a_second_is_a_slip_of_units() {
 service: {name: s, application: a, progressDeadline: 0.9s}
 "#;
     let told = problems(yaml);
-    for part in ["`approvalTimeout` 1ms is too short: nobody can answer", "`progressDeadline` 900ms is too short", "give at least `1s`"] {
+    for part in [
+        "`approvalTimeout` 1ms is too short: nobody can answer",
+        "`progressDeadline` 900ms is too short",
+        "give at least `1s`",
+    ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     let enough = yaml.replace("1ms", "1s").replace("0.9s", "1s");
@@ -273,16 +296,23 @@ service: {name: s, application: a, progressDeadline: 0.9s}
 
 #[test]
 fn a_template_for_an_integer_is_written_as_a_text() {
-    let yaml = "service: {name: s, application: a, parameters: [{name: n, int: {}}], customRuntime: {parameterValues: [{name: n, int: \"{{.Params.n}}\"}]}}\n";
+    let yaml = "service: {name: s, application: a, parameters: [{name: n, int: {}}], \
+                customRuntime: {parameterValues: [{name: n, int: \"{{.Params.n}}\"}]}}\n";
     let told = problems(yaml);
-    assert!(told.contains("write `string: \"{{.Params.n}}\"`; what it comes to must then be a whole number"), "{told}");
+    assert!(
+        told.contains(
+            "write `string: \"{{.Params.n}}\"`; what it comes to must then be a whole number"
+        ),
+        "{told}"
+    );
 }
 
 #[test]
 fn p8_two_approvals_of_one_name_are_refused_for_one_yes_would_count_for_both() {
-    let yaml = "application:\n  name: a\n  releaseChannels:\n  - name: c\n    preconditions:\n    - manualApproval: {name: qa}\n    \
-                - sharedManualApproval: {name: qa}\n    - manualApproval: {name: qa, minApprovers: 3}\n    - manualApproval: {}\n    \
-                - manualApproval: {}\n    runtimes: [{runtime: r}]\n";
+    let yaml = "application:\n  name: a\n  releaseChannels:\n  - name: c\n    preconditions:\n    \
+                - manualApproval: {name: qa}\n    - sharedManualApproval: {name: qa}\n    - \
+                manualApproval: {name: qa, minApprovers: 3}\n    - manualApproval: {}\n    - \
+                manualApproval: {}\n    runtimes: [{runtime: r}]\n";
     insta::assert_snapshot!(problems(yaml), @r"
         error: `manualApproval` `qa` is given twice, so one yes would count for both
          --> app.pvn.yaml:8:30
@@ -292,7 +322,8 @@ fn p8_two_approvals_of_one_name_are_refused_for_one_yes_would_count_for_both() {
         ");
 }
 
-/// What needs no server to be seen, `pvnctl configs validate` tells: a pipeline that validates does not pass what is refused later.
+/// What needs no server to be seen, `pvnctl configs validate` tells: a pipeline that validates does
+/// not pass what is refused later.
 #[test]
 fn bad_input_what_can_never_be_applied() {
     let yaml = r#"application: {name: a}

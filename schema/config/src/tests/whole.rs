@@ -202,7 +202,8 @@ application:
         "#);
 }
 
-/// The parser takes the line with the tab for more of the text before it, and complains of that one.
+/// The parser takes the line with the tab for more of the text before it, and complains of that
+/// one.
 #[test]
 fn bad_input_malformed_yaml_a_tab_after_a_plain_text_is_told_where_it_stands() {
     let told = problems("application:\n  name: a\n\treleaseChannels: []\n");

@@ -17,15 +17,19 @@ fn a_text_is_cut_at_its_document_lines() {
     assert_eq!(cut("a: 1\n...\n---\nb: 2"), ["a: 1\n", "---\nb: 2"]);
     assert_eq!(cut("a: 1\n...\nb: 2"), ["a: 1\n", "b: 2"]);
     assert_eq!(cut("%YAML 1.2\n---\na: 1\n"), ["%YAML 1.2\n---\na: 1\n"]);
-    assert_eq!(cut("a: |\n  ---\n  b\n"), ["a: |\n  ---\n  b\n"], "an indented line opens no document");
+    assert_eq!(
+        cut("a: |\n  ---\n  b\n"),
+        ["a: |\n  ---\n  b\n"],
+        "an indented line opens no document"
+    );
     assert_eq!(cut("---a: 1\n"), ["---a: 1\n"], "nor does a longer word");
     assert_eq!(cut("a: 1\r\n---\r\nb: 2\r\n"), ["a: 1\r\n", "---\r\nb: 2\r\n"]);
 }
 
 #[test]
 fn json_is_read_by_the_core_rules() {
-    let text =
-        "{a: 1, b: -1, c: 0x10, d: 1.5, e: true, f: 'true', g: ~, h: 1.2.3, i: 18446744073709551616, j: .inf, k: yes, l: [x, 1e3], m: 0o7}";
+    let text = "{a: 1, b: -1, c: 0x10, d: 1.5, e: true, f: 'true', g: ~, h: 1.2.3, i: \
+                18446744073709551616, j: .inf, k: yes, l: [x, 1e3], m: 0o7}";
     let expected = json!({"a": 1, "b": -1, "c": 16, "d": 1.5, "e": true, "f": "true", "g": null, "h": "1.2.3", "i": "18446744073709551616", "j": ".inf", "k": "yes", "l": ["x", 1000.0], "m": 7});
     assert_eq!(parse(text).unwrap().unwrap().to_json(), expected);
 }

@@ -25,9 +25,14 @@ pub enum Visited<'a> {
 }
 
 impl YamlNode {
-    /// Shows `see` everything in this node, in the order of the text, with the steps to it from where the walk began. Of an entry it
-    /// answers whether to go on into its value. No deeper than [`super::DEPTH_LIMIT`], for each alias once more.
-    pub fn visit<'a>(&'a self, steps: &mut Vec<YamlStep<'a>>, see: &mut dyn FnMut(&[YamlStep<'a>], Visited<'a>) -> bool) {
+    /// Shows `see` everything in this node, in the order of the text, with the steps to it from
+    /// where the walk began. Of an entry it answers whether to go on into its value. No deeper
+    /// than [`super::DEPTH_LIMIT`], for each alias once more.
+    pub fn visit<'a>(
+        &'a self,
+        steps: &mut Vec<YamlStep<'a>>,
+        see: &mut dyn FnMut(&[YamlStep<'a>], Visited<'a>) -> bool,
+    ) {
         match &self.kind {
             NodeKind::Scalar { text, .. } => {
                 see(steps, Visited::Scalar(text, self));
@@ -49,7 +54,11 @@ impl YamlNode {
 
 impl MappingEntry {
     /// The same of an entry.
-    pub fn visit<'a>(&'a self, steps: &mut Vec<YamlStep<'a>>, see: &mut dyn FnMut(&[YamlStep<'a>], Visited<'a>) -> bool) {
+    pub fn visit<'a>(
+        &'a self,
+        steps: &mut Vec<YamlStep<'a>>,
+        see: &mut dyn FnMut(&[YamlStep<'a>], Visited<'a>) -> bool,
+    ) {
         steps.push(YamlStep::Entry(self));
         if see(steps, Visited::Entry(self)) {
             self.value.visit(steps, see);

@@ -1,14 +1,15 @@
-//! What an escape stands for, and where it ends: of the literals of languages and shells, of addresses, of markup, and what steers a
-//! terminal, which stands for nothing. Called by `decoded`.
+//! What an escape stands for, and where it ends: of the literals of languages and shells, of
+//! addresses, of markup, and what steers a terminal, which stands for nothing. Called by `decoded`.
 //!
-//! What was escaped several times (JSON in JSON, `%25`, `&amp;`) is decoded in one go, so that no escape depends on what stands
-//! before it.
+//! What was escaped several times (JSON in JSON, `%25`, `&amp;`) is decoded in one go, so that no
+//! escape depends on what stands before it.
 
 use crate::shown::{steering, undrawn};
 
 mod names;
 
-/// How often the mark of an escape may itself have been escaped: with JSON twice as many backslashes each time.
+/// How often the mark of an escape may itself have been escaped: with JSON twice as many
+/// backslashes each time.
 pub(in crate::mask) const BACKSLASHES_LIMIT: usize = 32;
 const AGAIN_LIMIT: usize = 4;
 
@@ -28,7 +29,9 @@ impl Meaning {
         match self {
             Self::Nothing => {}
             Self::Byte(byte) => text.push(byte),
-            Self::Character(character) => text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+            Self::Character(character) => {
+                text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes())
+            }
         }
     }
 }
@@ -50,7 +53,8 @@ pub(super) type Read = Result<(Meaning, usize), Stop>;
 /// A kind of escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum EscapeKind {
-    /// Colours and characters that nobody sees: what is shown without them must hold no secret either.
+    /// Colours and characters that nobody sees: what is shown without them must hold no secret
+    /// either.
     Unseen,
     /// The same as terminals draw them, without what stands in their strings.
     Undrawn,
@@ -64,14 +68,17 @@ impl EscapeKind {
     pub(super) fn begins(self, byte: u8) -> bool {
         match self {
             // The first bytes of all that `steering` knows.
-            Self::Unseen | Self::Undrawn => matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xd8 | 0xe2),
+            Self::Unseen | Self::Undrawn => {
+                matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xd8 | 0xe2)
+            }
             Self::Literal => byte == b'\\',
             Self::Address => byte == b'%',
             Self::Markup => byte == b'&',
         }
     }
 
-    /// The escape at the beginning of `text`; of a literal what follows its backslashes. `last`: nothing follows the text.
+    /// The escape at the beginning of `text`; of a literal what follows its backslashes. `last`:
+    /// nothing follows the text.
     pub(super) fn read(self, text: &[u8], last: bool) -> Read {
         let read = match self {
             Self::Unseen => passed_over(steering(text, last)),
@@ -82,7 +89,8 @@ impl EscapeKind {
         };
         match (read, self) {
             (Err(Stop::Cut), Self::Address | Self::Markup) if last => Err(Stop::Not),
-            // With nothing behind them backslashes mean nothing, and else the character that follows.
+            // With nothing behind them backslashes mean nothing, and else the character that
+            // follows.
             (Err(stop), Self::Literal) if last || stop == Stop::Not => {
                 Ok(text.first().map_or((BACKSLASH, 0), |byte| (Meaning::Byte(*byte), 1)))
             }
@@ -129,12 +137,16 @@ fn unit(text: &[u8]) -> Read {
         return alone;
     }
     let rest = &text[5..];
-    let backslashes = rest.iter().take(BACKSLASHES_LIMIT + 1).take_while(|byte| **byte == b'\\').count();
+    let backslashes =
+        rest.iter().take(BACKSLASHES_LIMIT + 1).take_while(|byte| **byte == b'\\').count();
     match rest.get(backslashes) {
         _ if backslashes > BACKSLASHES_LIMIT => alone,
         None => Err(Stop::Cut),
         Some(b'u') if backslashes > 0 => match number(rest, backslashes + 1, 4, 16) {
-            Ok(low @ 0xdc00..0xe000) => Ok((character(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)), 5 + backslashes + 5)),
+            Ok(low @ 0xdc00..0xe000) => Ok((
+                character(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)),
+                5 + backslashes + 5,
+            )),
             Err(Stop::Cut) => Err(Stop::Cut),
             _ => alone,
         },
@@ -155,10 +167,16 @@ fn markup(text: &[u8]) -> Read {
         [b'#', ..] => return until(text, 1, 10, b';'),
         _ => {}
     }
-    let length = text.iter().take(names::LIMIT_BYTES + 1).take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let length = text
+        .iter()
+        .take(names::LIMIT_BYTES + 1)
+        .take_while(|byte| byte.is_ascii_alphanumeric())
+        .count();
     match text.get(length) {
         None if names::begins(text) => Err(Stop::Cut),
-        Some(b';') => names::number(&text[..length]).map(|number| (character(number), length + 1)).ok_or(Stop::Not),
+        Some(b';') => names::number(&text[..length])
+            .map(|number| (character(number), length + 1))
+            .ok_or(Stop::Not),
         _ => Err(Stop::Not),
     }
 }
@@ -188,7 +206,9 @@ fn until(text: &[u8], at: usize, radix: u32, end: u8) -> Read {
     for length in 0..=DIGITS_LIMIT {
         match text.get(at + length) {
             None => return Err(Stop::Cut),
-            Some(byte) if *byte == end && length > 0 => return Ok((character(number(text, at, length, radix)?), at + length + 1)),
+            Some(byte) if *byte == end && length > 0 => {
+                return Ok((character(number(text, at, length, radix)?), at + length + 1));
+            }
             Some(byte) if char::from(*byte).is_digit(radix) => {}
             Some(_) => break,
         }

@@ -1,5 +1,6 @@
-//! Forms that few programs print: of whole values of a moderate size alone, since each is another text to look for, and a key of
-//! many lines has hundreds of the usual ones. Called by `mask` once for each set of secrets.
+//! Forms that few programs print: of whole values of a moderate size alone, since each is another
+//! text to look for, and a key of many lines has hundreds of the usual ones. Called by `mask` once
+//! for each set of secrets.
 
 use super::{ascii, base64, digits};
 
@@ -17,7 +18,8 @@ pub(in crate::mask) fn rarely_written(plain: &[u8]) -> Vec<Vec<u8>> {
     std::str::from_utf8(plain).map_or_else(|_| Vec::new(), |text| utf16(text).to_vec())
 }
 
-/// Encoded: hexadecimal digits with something between them, base32, and as base64 what was escaped for JSON or is UTF-16.
+/// Encoded: hexadecimal digits with something between them, base32, and as base64 what was escaped
+/// for JSON or is UTF-16.
 pub(in crate::mask) fn rarely_encoded(plain: &[u8]) -> Vec<Vec<u8>> {
     if plain.len() > LIMIT_BYTES {
         return Vec::new();
@@ -36,7 +38,11 @@ pub(in crate::mask) fn rarely_encoded(plain: &[u8]) -> Vec<Vec<u8>> {
     if let Ok(text) = std::str::from_utf8(plain) {
         let json = super::json(text);
         let usual = [json.replace('/', "\\/"), ascii(&json, false), json];
-        let all = usual.into_iter().chain(json_escaped(text)).map(String::into_bytes).filter(|form| form != plain);
+        let all = usual
+            .into_iter()
+            .chain(json_escaped(text))
+            .map(String::into_bytes)
+            .filter(|form| form != plain);
         forms.extend(all.chain(utf16(text)).flat_map(|form| base64(&form)));
     }
     forms
@@ -59,11 +65,14 @@ fn json_escaped(text: &str) -> Vec<String> {
 
 /// Both orders of bytes.
 fn utf16(text: &str) -> [Vec<u8>; 2] {
-    [text.encode_utf16().flat_map(u16::to_le_bytes).collect(), text.encode_utf16().flat_map(u16::to_be_bytes).collect()]
+    [
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+    ]
 }
 
-/// What of the value's base32 does not depend on what stands around it, when `before` bytes more than a multiple of five stand
-/// before it.
+/// What of the value's base32 does not depend on what stands around it, when `before` bytes more
+/// than a multiple of five stand before it.
 fn within_base32(value: &[u8], before: usize) -> Vec<u8> {
     let padded = [&[0; 4][..before], value].concat();
     // A character holds five bits: those that hold any bit of a neighbour are left out.
@@ -73,7 +82,8 @@ fn within_base32(value: &[u8], before: usize) -> Vec<u8> {
 
 /// The value alone, without and with what fills the last eight characters.
 fn base32(value: &[u8]) -> [Vec<u8>; 2] {
-    let bare: Vec<u8> = (0..(value.len() * 8).div_ceil(5)).map(|at| base32_character(value, at)).collect();
+    let bare: Vec<u8> =
+        (0..(value.len() * 8).div_ceil(5)).map(|at| base32_character(value, at)).collect();
     let mut filled = bare.clone();
     filled.resize(bare.len().next_multiple_of(8), b'=');
     [bare, filled]

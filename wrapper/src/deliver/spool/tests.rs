@@ -3,7 +3,12 @@
 use super::*;
 
 fn about() -> SpoolAddress {
-    SpoolAddress { url: "http://x".into(), job: "job-1".into(), max_output_bytes: 7, start_timestamp_ns: "5".into() }
+    SpoolAddress {
+        url: "http://x".into(),
+        job: "job-1".into(),
+        max_output_bytes: 7,
+        start_timestamp_ns: "5".into(),
+    }
 }
 
 #[test]
@@ -24,7 +29,8 @@ fn what_is_left_can_be_taken_over_and_is_removed_with_nothing_else() {
     let (spool, read) = Spool::open(&path).unwrap();
     assert_eq!((read, spool.left_report().unwrap().unwrap().exit_code), (about(), Some(3)));
     spool.remove();
-    let left: Vec<_> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["mine"]);
     assert!(matches!(Spool::open(&path), Err(OpenError::Nothing(_))));
 }
@@ -49,7 +55,9 @@ fn what_nobody_delivered_yet_is_kept_and_another_place_is_taken() {
         let mut spool = Spool::make(&path, &of(job)).unwrap();
         std::fs::write(spool.stream(Stream::Stdout), "x").unwrap();
         if let Some(code) = exit_code {
-            spool.report(&Report { exit_code: Some(code), ..Report::default() }, [false; 2]).unwrap();
+            spool
+                .report(&Report { exit_code: Some(code), ..Report::default() }, [false; 2])
+                .unwrap();
         }
         spool.directory().to_owned()
     };
@@ -77,7 +85,9 @@ fn places_are_bounded_and_what_was_cut_off_at_its_very_beginning_is_none() {
     std::fs::write(path.join(LOCK), "").unwrap();
     std::fs::write(path.join(RUN), "{\"url\":").unwrap();
     assert_eq!(Spool::make(&path, &about()).unwrap().directory(), path);
-    for place in std::iter::once(path.clone()).chain((1..=PLACES_LIMIT).map(|number| beside(&path, number))) {
+    for place in
+        std::iter::once(path.clone()).chain((1..=PLACES_LIMIT).map(|number| beside(&path, number)))
+    {
         std::fs::create_dir_all(&place).unwrap();
         std::fs::write(place.join(CLAIM), "").unwrap();
     }

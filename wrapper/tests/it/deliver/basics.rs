@@ -13,14 +13,20 @@ fn a_short_run_is_one_request() {
     assert_eq!((run.code, run.text().as_str(), run.stderr.as_str()), (3, "out\n", "err\n"));
     check(&scheduler, &run);
     assert_eq!(scheduler.bytes(Stream::Stdout), b"out\n");
-    let names: Vec<String> = scheduler.state().requests.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> =
+        scheduler.state().requests.iter().map(|(name, _)| name.clone()).collect();
     assert_eq!(names, ["PUT /report"]);
 }
 
 #[test]
 fn output_arrives_while_the_command_runs() {
     let scheduler = Scheduler::start();
-    let running = shell(&scheduler, &[], "echo first; until [ -e go ]; do sleep 0.01; done; echo second; echo err >&2").spawn();
+    let running = shell(
+        &scheduler,
+        &[],
+        "echo first; until [ -e go ]; do sleep 0.01; done; echo second; echo err >&2",
+    )
+    .spawn();
     scheduler.until_arrived(Stream::Stdout, "first\n");
     assert!(scheduler.state().report.is_none());
     std::fs::write(running.path("go"), "").unwrap();
@@ -49,12 +55,20 @@ fn wrong_arguments_are_reported() {
 #[test]
 fn a_sign_of_life_comes_while_the_command_runs_and_a_cancel_stops_it() {
     let scheduler = Scheduler::start();
-    let running = shell(&scheduler, &[], "trap 'echo stopped; exit 7' TERM; echo ready > ready; while :; do sleep 0.01; done").spawn();
+    let running = shell(
+        &scheduler,
+        &[],
+        "trap 'echo stopped; exit 7' TERM; echo ready > ready; while :; do sleep 0.01; done",
+    )
+    .spawn();
     running.until_written("ready");
     scheduler.until_asked("POST /heartbeat", 1);
     scheduler.state().cancel = true;
     let run = running.wait();
-    assert_eq!((run.code, run.text().as_str(), run.report.killed_after_grace), (7, "stopped\n", false));
+    assert_eq!(
+        (run.code, run.text().as_str(), run.report.killed_after_grace),
+        (7, "stopped\n", false)
+    );
     check(&scheduler, &run);
 }
 
@@ -65,7 +79,8 @@ fn any_answer_can_carry_the_cancel() {
         true => Do::Answer(Reply::json(200, &serde_json::json!({ "cancel": false }))),
         false => Do::Usual,
     });
-    let script = "trap 'exit 7' TERM; echo ready > ready; until [ -e go ]; do sleep 0.01; done; echo x; while :; do sleep 0.01; done";
+    let script = "trap 'exit 7' TERM; echo ready > ready; until [ -e go ]; do sleep 0.01; done; \
+                  echo x; while :; do sleep 0.01; done";
     let running = shell(&scheduler, &[], script).spawn();
     running.until_written("ready");
     scheduler.until_asked("POST /heartbeat", 1);
@@ -82,7 +97,12 @@ fn inputs_are_fetched_and_one_that_is_missing_keeps_the_command_from_running() {
     let blob = schema::id::BlobId::of(b"blob");
     scheduler.state().inputs.insert("fetch:plan".into(), b"the plan".to_vec());
     scheduler.state().inputs.insert(blob.to_string(), b"blob".to_vec());
-    let run = shell(&scheduler, &["--in", "a/tf.plan=fetch:plan", "--in", &format!("b={blob}")], "cat a/tf.plan b").run();
+    let run = shell(
+        &scheduler,
+        &["--in", "a/tf.plan=fetch:plan", "--in", &format!("b={blob}")],
+        "cat a/tf.plan b",
+    )
+    .run();
     assert_eq!((run.code, run.text().as_str()), (0, "the planblob"));
     check(&scheduler, &run);
 
@@ -97,9 +117,16 @@ fn inputs_are_fetched_and_one_that_is_missing_keeps_the_command_from_running() {
 #[test]
 fn an_address_without_a_token_is_a_dry_run_with_a_warning() {
     let scheduler = Scheduler::start();
-    let run = Wrapper::new(&[], &["echo", "x"]).env("PVN_API_URL", scheduler.url()).env("PVN_JOB_ID", JOB).run();
+    let run = Wrapper::new(&[], &["echo", "x"])
+        .env("PVN_API_URL", scheduler.url())
+        .env("PVN_JOB_ID", JOB)
+        .run();
     assert_eq!((run.code, run.text().as_str()), (0, "x\n"));
-    assert!(run.stderr.contains("nothing is delivered") && run.stderr.contains("PVN_TOKEN"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("nothing is delivered") && run.stderr.contains("PVN_TOKEN"),
+        "{}",
+        run.stderr
+    );
     assert!(scheduler.state().requests.is_empty());
 }
 
@@ -111,7 +138,8 @@ fn token_never_in_logs_argv_or_the_childs_environment() {
     });
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), TOKEN).unwrap();
-    let script = "env; cat /proc/$PPID/cmdline; echo ready > ready; until [ -e go ]; do sleep 0.01; done";
+    let script =
+        "env; cat /proc/$PPID/cmdline; echo ready > ready; until [ -e go ]; do sleep 0.01; done";
     let running = shell(&scheduler, &[], script).env("PVN_TOKEN_FILE", file.path()).spawn();
     running.until_written("ready");
     let spool = running.path("pvn").join(JOB);

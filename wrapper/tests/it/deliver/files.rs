@@ -16,7 +16,10 @@ fn collected(script: &str, code: i32, error: Option<&str>) -> Run {
     match error {
         None => {
             let blob = schema::id::BlobId::from_digest(digest(&run.path("out.bin")));
-            assert_eq!((scheduler.state().files.get("plan").copied(), file.content_blob_id), (Some(blob), Some(blob)));
+            assert_eq!(
+                (scheduler.state().files.get("plan").copied(), file.content_blob_id),
+                (Some(blob), Some(blob))
+            );
         }
         Some(error) => {
             assert!(file.error.as_ref().unwrap().contains(error), "{file:?}");
@@ -93,7 +96,9 @@ fn a_file_whose_connection_breaks_in_the_middle_arrives_whole() {
         3 if request.is("PUT", "/files/plan") => Do::ActThen(None),
         _ => Do::Usual,
     });
-    let run = shell(&scheduler, &["--out", "plan=out.bin"], "head -c 20000000 /dev/urandom > out.bin").run();
+    let run =
+        shell(&scheduler, &["--out", "plan=out.bin"], "head -c 20000000 /dev/urandom > out.bin")
+            .run();
     check(&scheduler, &run);
     assert_eq!(scheduler.state().files["plan"], BlobId::from_digest(digest(&run.path("out.bin"))));
 }
@@ -107,5 +112,8 @@ fn a_file_that_the_scheduler_does_not_take_is_told_as_missing_and_the_report_arr
     let run = shell(&scheduler, &["--out", "plan=out.bin"], "echo x > out.bin").run();
     assert_eq!(run.code, 0);
     let file = &scheduler.check().files[0];
-    assert!(file.content_blob_id.is_none() && file.error.as_ref().unwrap().contains("too large for us"), "{file:?}");
+    assert!(
+        file.content_blob_id.is_none() && file.error.as_ref().unwrap().contains("too large for us"),
+        "{file:?}"
+    );
 }

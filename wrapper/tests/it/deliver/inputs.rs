@@ -8,7 +8,8 @@ use super::shell;
 use crate::run::{PATIENCE, SOON, is_alive, until};
 use crate::scheduler::{Do, Reply, Scheduler};
 
-/// Answers whoever asks with a file that comes a byte at a time, for longer than any test waits; says where.
+/// Answers whoever asks with a file that comes a byte at a time, for longer than any test waits;
+/// says where.
 fn trickling() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -21,7 +22,8 @@ fn trickling() -> String {
                 if !request[..asked].starts_with(b"GET ") {
                     return;
                 }
-                let head = "HTTP/1.1 200 x\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000000\r\n\r\n";
+                let head = "HTTP/1.1 200 x\r\nContent-Type: \
+                            application/octet-stream\r\nContent-Length: 1000000\r\n\r\n";
                 let mut sent = stream.write_all(head.as_bytes());
                 let began = std::time::Instant::now();
                 while sent.is_ok() && began.elapsed() < 2 * PATIENCE {
@@ -37,9 +39,11 @@ fn trickling() -> String {
 #[test]
 fn an_input_that_trickles_is_waited_for_no_longer_than_declared() {
     let scheduler = Scheduler::start();
-    for flags in
-        [["--timeout", "1s", "--deliver-for", "1s"], ["--timeout", "1h", "--deliver-for", "1s"], ["--timeout", "1s", "--kill-after", "1s"]]
-    {
+    for flags in [
+        ["--timeout", "1s", "--deliver-for", "1s"],
+        ["--timeout", "1h", "--deliver-for", "1s"],
+        ["--timeout", "1s", "--kill-after", "1s"],
+    ] {
         let flags = [&flags[..], &["--in", "new/tf.plan=fetch:plan", "--report", "-"]].concat();
         let mut wrapper = shell(&scheduler, &flags, "echo > ran").env("PVN_API_URL", trickling());
         if flags[2] != "--deliver-for" {
@@ -51,7 +55,11 @@ fn an_input_that_trickles_is_waited_for_no_longer_than_declared() {
         let mut said = String::new();
         child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(status.code(), Some(125), "{said}");
-        assert!(said.contains("cannot fetch the inputs") && said.contains("not all of them came within"), "{said}");
+        assert!(
+            said.contains("cannot fetch the inputs")
+                && said.contains("not all of them came within"),
+            "{said}"
+        );
         assert!(!wrapper.path("ran").exists() && !wrapper.path("new").exists());
     }
 }
@@ -111,8 +119,10 @@ fn arrives_after_a_stop(first: u16) {
     std::fs::write(&arrive, "").unwrap();
     let tasks = format!("/proc/{}/task", running.child.id());
     until("nobody fetches any more", || {
-        let names =
-            std::fs::read_dir(&tasks).unwrap().flatten().map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
+        let names = std::fs::read_dir(&tasks)
+            .unwrap()
+            .flatten()
+            .map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
         names.into_iter().all(|name| name.trim() != "inputs").then_some(())
     });
     assert!(is_alive(running.child.id().cast_signed()), "it delivers");
@@ -121,6 +131,15 @@ fn arrives_after_a_stop(first: u16) {
     let run = running.wait();
     assert_eq!(run.code, 125);
     assert!(run.took < SOON && run.report.exec_error.as_ref().unwrap().contains("asked to stop"));
-    let left: Vec<_> = run.directory.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(left.iter().all(|name| !name.contains(".pvn-")) && !run.path("ran").exists(), "{left:?}");
+    let left: Vec<_> = run
+        .directory
+        .path()
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(
+        left.iter().all(|name| !name.contains(".pvn-")) && !run.path("ran").exists(),
+        "{left:?}"
+    );
 }

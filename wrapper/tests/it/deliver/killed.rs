@@ -25,7 +25,8 @@ fn kill(running: &mut Running) {
     }
 }
 
-/// A run that printed `x` and ended while the scheduler was away: it still delivers. And its spool, with the report.
+/// A run that printed `x` and ended while the scheduler was away: it still delivers. And its spool,
+/// with the report.
 fn undelivered(scheduler: &Scheduler) -> (Running, PathBuf) {
     scheduler.go_away();
     let running = wrapper(scheduler, &[], &["echo", "x"]).spawn();
@@ -45,7 +46,12 @@ fn deliver(scheduler: &Scheduler, spool: &std::path::Path) {
 #[test]
 fn wrapper_sigkilled_then_resume() {
     let scheduler = Scheduler::start();
-    let mut running = shell(&scheduler, &[], "echo $$ > pid; echo first; echo err >&2; echo ready > ready; exec sleep 60").spawn();
+    let mut running = shell(
+        &scheduler,
+        &[],
+        "echo $$ > pid; echo first; echo err >&2; echo ready > ready; exec sleep 60",
+    )
+    .spawn();
     running.until_written("ready");
     scheduler.until_arrived(Stream::Stdout, "first\n");
     scheduler.until_arrived(Stream::Stderr, "err\n");
@@ -53,7 +59,10 @@ fn wrapper_sigkilled_then_resume() {
     kill(&mut running);
     deliver(&scheduler, &spool);
     let report = scheduler.check();
-    assert_eq!((report.exit_code, report.stdout_bytes, report.stderr_bytes, report.output_incomplete), (None, 6, 4, true));
+    assert_eq!(
+        (report.exit_code, report.stdout_bytes, report.stderr_bytes, report.output_incomplete),
+        (None, 6, 4, true)
+    );
     assert_eq!(scheduler.bytes(Stream::Stdout), b"first\n");
 }
 
@@ -61,11 +70,14 @@ fn wrapper_sigkilled_then_resume() {
 fn wrapper_and_child_sigkilled_together() {
     let scheduler = Scheduler::start();
     scheduler.go_away();
-    let script = "echo $$ > pid; head -c 3000000 /dev/urandom | tee bytes; echo ready > ready; exec sleep 60";
+    let script = "echo $$ > pid; head -c 3000000 /dev/urandom | tee bytes; echo ready > ready; \
+                  exec sleep 60";
     let mut running = shell(&scheduler, &[], script).spawn();
     running.until_written("ready");
     let spool = spool(&running);
-    until("all is in the spool", || (std::fs::metadata(spool.join("stdout")).ok()?.len() == 3_000_000).then_some(()));
+    until("all is in the spool", || {
+        (std::fs::metadata(spool.join("stdout")).ok()?.len() == 3_000_000).then_some(())
+    });
     kill(&mut running);
     scheduler.come_back();
     deliver(&scheduler, &spool);
@@ -74,7 +86,8 @@ fn wrapper_and_child_sigkilled_together() {
 
 #[test]
 fn killed_at_any_moment_of_the_delivery_there_is_one_report() {
-    // The wrapper is killed while the scheduler answers its `n`th request; what it did for it counts or not, by turns.
+    // The wrapper is killed while the scheduler answers its `n`th request; what it did for it
+    // counts or not, by turns.
     for moment in 0..8 {
         let scheduler = Scheduler::start().with(|_, _| Do::Usual);
         let (tell, told) = std::sync::mpsc::channel();
@@ -90,7 +103,8 @@ fn killed_at_any_moment_of_the_delivery_there_is_one_report() {
             let _ = is_gone.lock().unwrap().recv();
             if moment % 2 == 0 { Do::Break } else { Do::ActThen(None) }
         });
-        let script = "echo $$ > pid; echo x > plan; echo first; echo ready > ready; sleep 0.4; head -c 200000 /dev/zero; echo err >&2";
+        let script = "echo $$ > pid; echo x > plan; echo first; echo ready > ready; sleep 0.4; \
+                      head -c 200000 /dev/zero; echo err >&2";
         let mut running = shell(&scheduler, &["--out", "plan=plan"], script).spawn();
         running.until_written("ready");
         // With few requests the run may be over before its moment comes.
@@ -113,7 +127,11 @@ fn two_who_resume_do_not_meet() {
     let (mut running, spool) = undelivered(&scheduler);
     let output = resume(&scheduler, &spool).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("still delivers"), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("still delivers"),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     kill(&mut running);
     scheduler.come_back();
     deliver(&scheduler, &spool);
@@ -143,7 +161,11 @@ fn what_the_scheduler_does_not_want_any_more_is_left_to_whoever_resumes_it() {
     let scheduler = scheduler.with(|_, _| Do::Answer(Reply::problem(410, "the job is over")));
     let output = resume(&scheduler, &spool).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the job is over: 410 Gone (the job is over); it is kept"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("the job is over: 410 Gone (the job is over); it is kept"),
+        "{output:?}"
+    );
     assert!(spool.join("report.json").exists());
 }
 
@@ -157,28 +179,47 @@ fn what_is_no_spool_is_refused() {
         }
         let output = resume(&scheduler, directory.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(125));
-        assert!(String::from_utf8_lossy(&output.stderr).contains(says), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(says),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
 #[test]
-fn p8_the_word_of_a_wrapper_that_is_killed_while_it_collects_files_says_that_they_are_lost_and_is_its_own() {
+fn p8_the_word_of_a_wrapper_that_is_killed_while_it_collects_files_says_that_they_are_lost_and_is_its_own()
+ {
     let scheduler = Scheduler::start();
     for (ending, bad) in [("true", true), ("exit 2", false)] {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("termination-log");
         std::fs::write(&log, "").unwrap();
         // A wrapper within the command writes its own word before.
-        let within = format!("\"{}\" exec -- true; cp \"$PVN_TERMINATION_LOG\" within", env!("CARGO_BIN_EXE_pvn-wrapper"));
+        let within = format!(
+            "\"{}\" exec -- true; cp \"$PVN_TERMINATION_LOG\" within",
+            env!("CARGO_BIN_EXE_pvn-wrapper")
+        );
         let script = format!("{within}; truncate -s 4G plan; {ending}");
-        let mut running = shell(&scheduler, &["--out", "plan=plan"], &script).env("PVN_TERMINATION_LOG", &log).spawn();
+        let mut running = shell(&scheduler, &["--out", "plan=plan"], &script)
+            .env("PVN_TERMINATION_LOG", &log)
+            .spawn();
         let signed = |text: &str| schema::report::message::read_signed(text, JOB, TOKEN);
-        let told = until("the wrapper to say how the command ended", || signed(&std::fs::read_to_string(&log).unwrap()));
+        let told = until("the wrapper to say how the command ended", || {
+            signed(&std::fs::read_to_string(&log).unwrap())
+        });
         kill(&mut running);
         let lost = "killed while it handed over";
         assert!(told.files_lost.is_some_and(|why| why.contains(lost)), "{ending}");
-        assert_eq!((told.bad_output.is_some_and(|why| why.contains(lost)), told.exit_code), (bad, Some(if bad { 0 } else { 2 })));
+        assert_eq!(
+            (told.bad_output.is_some_and(|why| why.contains(lost)), told.exit_code),
+            (bad, Some(if bad { 0 } else { 2 }))
+        );
         let within = std::fs::read_to_string(running.path("within")).unwrap();
-        assert_eq!((schema::report::message::read(&within).unwrap().exit_code, signed(&within)), (Some(0), None), "{within}");
+        assert_eq!(
+            (schema::report::message::read(&within).unwrap().exit_code, signed(&within)),
+            (Some(0), None),
+            "{within}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Much output. The tests of every day move a part of what the names say, for the sake of slow machines; with
-//! `PVN_FULL_SIZE=1` they move all of it.
+//! Much output. The tests of every day move a part of what the names say, for the sake of slow
+//! machines; with `PVN_FULL_SIZE=1` they move all of it.
 
 use schema::id::BlobId;
 use sha2::{Digest, Sha256};
@@ -9,7 +9,8 @@ use crate::run::{Running, until};
 use crate::scheduler::Scheduler;
 use crate::sized;
 
-/// What `yes` is told to repeat: a line whose length is no power of two, so that nothing falls on a border.
+/// What `yes` is told to repeat: a line whose length is no power of two, so that nothing falls on a
+/// border.
 const LINE: &str = "all work and no play makes jack a dull boy";
 
 /// Digest of these parts of what `yes LINE` writes, each from one byte to before another.
@@ -36,8 +37,8 @@ fn peak(running: &Running) -> u64 {
     line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// What a build without optimisation may have, its own pages included; the release is measured by `images/build-wrapper.sh`
-/// and the benchmarks.
+/// What a build without optimisation may have, its own pages included; the release is measured by
+/// `images/build-wrapper.sh` and the benchmarks.
 const PEAK_KIB: u64 = 24 << 10;
 
 #[test]
@@ -45,7 +46,8 @@ fn one_gigabyte_on_both_at_once() {
     let size = sized(96_u64 << 20, 1 << 30);
     let scheduler = Scheduler::start();
     let script = format!(
-        "yes '{LINE}' | head -c {size} & yes '{LINE}' | head -c {size} >&2; wait; echo x > written; until [ -e go ]; do sleep 0.01; done"
+        "yes '{LINE}' | head -c {size} & yes '{LINE}' | head -c {size} >&2; wait; echo x > \
+         written; until [ -e go ]; do sleep 0.01; done"
     );
     let mut wrapper = shell(&scheduler, &["--max-output", &(4_u64 << 30).to_string()], &script);
     let away = || std::fs::File::options().write(true).open("/dev/null").unwrap();
@@ -63,14 +65,19 @@ fn one_gigabyte_on_both_at_once() {
     check(&scheduler, &run);
     let truth = digest(&[(0, size)]);
     assert_eq!((run.report.stdout_blob_id, run.report.stderr_blob_id), (Some(truth), Some(truth)));
-    assert_eq!((run.report.stdout_bytes, run.report.stderr_bytes, run.report.lost_bytes), (size, size, 0));
+    assert_eq!(
+        (run.report.stdout_bytes, run.report.stderr_bytes, run.report.lost_bytes),
+        (size, size, 0)
+    );
 }
 
 #[test]
 fn ten_gigabytes_with_a_cap() {
     let (size, cap) = (sized(300_u64 << 20, 10 << 30), 10_000_000);
     let scheduler = Scheduler::start();
-    let script = format!("yes '{LINE}' | head -c {size}; echo x > written; until [ -e go ]; do sleep 0.01; done");
+    let script = format!(
+        "yes '{LINE}' | head -c {size}; echo x > written; until [ -e go ]; do sleep 0.01; done"
+    );
     let mut wrapper = shell(&scheduler, &["--max-output", &cap.to_string()], &script);
     wrapper.command.stdout(std::process::Stdio::null());
     let running = wrapper.spawn();
@@ -84,5 +91,8 @@ fn ten_gigabytes_with_a_cap() {
     let run = running.wait();
     check(&scheduler, &run);
     assert_eq!(run.report.stdout_blob_id, Some(digest(&[(0, cap / 2), (size - cap / 2, size)])));
-    assert_eq!((run.report.stdout_bytes, run.report.stdout_head_bytes, run.report.truncated), (size, Some(cap / 2), true));
+    assert_eq!(
+        (run.report.stdout_bytes, run.report.stdout_head_bytes, run.report.truncated),
+        (size, Some(cap / 2), true)
+    );
 }

@@ -13,9 +13,10 @@ fn with_plan() -> Scheduler {
     scheduler
 }
 
-/// Removes the file and makes another in its place, under the number of the removed one where the file system gives that again.
-const ANOTHER: &str = "old=$(stat -c %i tf.plan); for i in 1 2 3 4 5 6 7 8 9; do rm -f tf.plan; echo mine > tf.plan; \
-     [ $(stat -c %i tf.plan) != $old ] || break; done";
+/// Removes the file and makes another in its place, under the number of the removed one where the
+/// file system gives that again.
+const ANOTHER: &str = "old=$(stat -c %i tf.plan); for i in 1 2 3 4 5 6 7 8 9; do rm -f tf.plan; \
+                       echo mine > tf.plan; [ $(stat -c %i tf.plan) != $old ] || break; done";
 
 #[test]
 fn a_file_that_the_command_makes_in_place_of_an_input_is_its_own() {
@@ -29,14 +30,20 @@ fn a_file_that_the_command_makes_in_place_of_an_input_is_its_own() {
         let text = |name: &str| std::fs::read_to_string(run.path(name)).ok();
         assert_eq!((run.code, text("tf.plan").as_deref()), (0, Some("mine\n")), "{}", run.stderr);
         assert_eq!(text(".tf.plan.pvn-before").as_deref(), before, "{}", run.stderr);
-        assert_eq!(run.stderr.contains("what lay at tf.plan before is in"), before.is_some(), "{}", run.stderr);
+        assert_eq!(
+            run.stderr.contains("what lay at tf.plan before is in"),
+            before.is_some(),
+            "{}",
+            run.stderr
+        );
     }
 }
 
 #[test]
 fn a_file_that_the_command_makes_in_place_of_the_one_moved_aside_is_not_taken_for_it() {
-    let script = "old=$(stat -c %i .tf.plan.pvn-before); for i in 1 2 3 4 5 6 7 8 9; do rm -f .tf.plan.pvn-before; \
-                  echo mine > .tf.plan.pvn-before; [ $(stat -c %i .tf.plan.pvn-before) != $old ] || break; done";
+    let script = "old=$(stat -c %i .tf.plan.pvn-before); for i in 1 2 3 4 5 6 7 8 9; do rm -f \
+                  .tf.plan.pvn-before; echo mine > .tf.plan.pvn-before; [ $(stat -c %i \
+                  .tf.plan.pvn-before) != $old ] || break; done";
     let scheduler = with_plan();
     let wrapper = shell(&scheduler, &["--in", "tf.plan=fetch:plan"], script);
     std::fs::write(wrapper.path("tf.plan"), "before\n").unwrap();

@@ -18,18 +18,29 @@ const MEGABYTES: &str = "head -c 3000000 /dev/urandom | tee bytes";
 #[test]
 fn spool_disk_full() {
     let scheduler = Scheduler::start();
-    // Larger files are refused to the wrapper, as a full disk would; the command itself writes none.
+    // Larger files are refused to the wrapper, as a full disk would; the command itself writes
+    // none.
     let mut limited = shell(&scheduler, &[], "head -c 3000000 /dev/zero");
     let mut command = std::process::Command::new("sh");
     command
         .args(["-c", "ulimit -f 1000; trap '' XFSZ; exec \"$@\"", "sh"])
         .arg(limited.command.get_program())
         .args(limited.command.get_args());
-    command.envs(limited.command.get_envs().filter_map(|(key, value)| Some((key, value?)))).current_dir(limited.directory.path());
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+        .envs(limited.command.get_envs().filter_map(|(key, value)| Some((key, value?))))
+        .current_dir(limited.directory.path());
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     limited.command = command;
     let run = limited.run();
-    assert_eq!((run.code, run.stdout.len(), run.report.stdout_bytes), (0, 3_000_000, 3_000_000), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.stdout.len(), run.report.stdout_bytes),
+        (0, 3_000_000, 3_000_000),
+        "{}",
+        run.stderr
+    );
     assert!(run.report.lost_bytes > 0 && !run.report.truncated);
     check(&scheduler, &run);
     let stored = scheduler.state().streams[0].length;
@@ -39,9 +50,15 @@ fn spool_disk_full() {
 /// What fills a file system of 1 MiB.
 const FLOOD: &str = "head -c 20000000 /dev/zero";
 
-/// A run of `script` on a file system of 1 MiB, where its spool is too, that nobody takes, after `prepare`; and what `resume` delivers
-/// of it then: what was said, and what arrived. `$PLAN` is a declared output elsewhere. `None` where no file system can be made.
-fn resumed_from_a_full_disk(test: &str, scheduler: &Scheduler, prepare: &str, script: &str) -> Option<(String, Report)> {
+/// A run of `script` on a file system of 1 MiB, where its spool is too, that nobody takes, after
+/// `prepare`; and what `resume` delivers of it then: what was said, and what arrived. `$PLAN` is a
+/// declared output elsewhere. `None` where no file system can be made.
+fn resumed_from_a_full_disk(
+    test: &str,
+    scheduler: &Scheduler,
+    prepare: &str,
+    script: &str,
+) -> Option<(String, Report)> {
     let elsewhere = tempfile::tempdir().unwrap();
     let place = tempfile::tempdir().unwrap();
     let run = r#"mount -t tmpfs -o size=1m none "$1" && cd "$1" || exit 99
@@ -50,11 +67,23 @@ fn resumed_from_a_full_disk(test: &str, scheduler: &Scheduler, prepare: &str, sc
         echo "ended with $?" >&2
         exec "$2" resume "$1/s""#;
     let mut command = std::process::Command::new("unshare");
-    command.args(["--mount", "sh", "-c", run, "sh"]).arg(place.path()).arg(env!("CARGO_BIN_EXE_pvn-wrapper")).args([prepare, script]);
-    command.env("PVN_API_URL", scheduler.url()).env("PVN_TOKEN", TOKEN).env("PVN_JOB_ID", JOB).env("PLAN", elsewhere.path().join("plan"));
+    command
+        .args(["--mount", "sh", "-c", run, "sh"])
+        .arg(place.path())
+        .arg(env!("CARGO_BIN_EXE_pvn-wrapper"))
+        .args([prepare, script]);
+    command
+        .env("PVN_API_URL", scheduler.url())
+        .env("PVN_TOKEN", TOKEN)
+        .env("PVN_JOB_ID", JOB)
+        .env("PLAN", elsewhere.path().join("plan"));
     let output = command.output();
-    let said = output.as_ref().map_or_else(ToString::to_string, |output| String::from_utf8_lossy(&output.stderr).into_owned());
-    let Some(output) = output.ok().filter(|_| !said.contains("unshare:") && !said.contains("mount:")) else {
+    let said = output.as_ref().map_or_else(ToString::to_string, |output| {
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    });
+    let Some(output) =
+        output.ok().filter(|_| !said.contains("unshare:") && !said.contains("mount:"))
+    else {
         crate::skipped(test, said.trim());
         return None;
     };
@@ -70,18 +99,26 @@ fn a_report_is_kept_where_the_output_fills_the_disk() {
     let Some((said, told)) = resumed_from_a_full_disk(test, &scheduler, "", FLOOD) else { return };
     assert!(said.contains("it is kept: `pvn-wrapper resume"), "{said}");
     assert_eq!((told.exit_code, told.stdout_bytes), (Some(4), 20_000_000), "{said}");
-    assert!(told.lost_bytes > 0 && scheduler.state().streams[0].length + told.lost_bytes == 20_000_000, "{told:?}");
+    assert!(
+        told.lost_bytes > 0 && scheduler.state().streams[0].length + told.lost_bytes == 20_000_000,
+        "{told:?}"
+    );
 }
 
 #[test]
 fn a_report_too_large_for_the_room_that_was_kept_goes_without_its_streams() {
     let scheduler = Scheduler::start();
     let test = "a_report_too_large_for_the_room_that_was_kept_goes_without_its_streams";
-    // All that is left but the room, taken by somebody else before the command's little output has to be kept.
+    // All that is left but the room, taken by somebody else before the command's little output has
+    // to be kept.
     let script = "head -c 2000000 /dev/zero > fill 2>/dev/null; head -c 40000 /dev/zero";
     let Some((said, told)) = resumed_from_a_full_disk(test, &scheduler, "", script) else { return };
     assert!(said.contains("it is kept: `pvn-wrapper resume"), "{said}");
-    assert_eq!((told.exit_code, told.stdout_bytes, told.lost_bytes, told.stdout_blob_id), (Some(4), 40_000, 40_000, None), "{said}");
+    assert_eq!(
+        (told.exit_code, told.stdout_bytes, told.lost_bytes, told.stdout_blob_id),
+        (Some(4), 40_000, 40_000, None),
+        "{said}"
+    );
 }
 
 #[test]
@@ -90,7 +127,9 @@ fn a_report_that_could_not_be_kept_is_not_said_to_be() {
     let test = "a_report_that_could_not_be_kept_is_not_said_to_be";
     // Room for `run.json` and a page of output.
     let fill = "head -c 2000000 /dev/zero > fill 2>/dev/null; truncate -s -8192 fill";
-    let Some((said, told)) = resumed_from_a_full_disk(test, &scheduler, fill, FLOOD) else { return };
+    let Some((said, told)) = resumed_from_a_full_disk(test, &scheduler, fill, FLOOD) else {
+        return;
+    };
     assert!(said.contains("nor could it be kept") && !said.contains("it is kept"), "{said}");
     assert!(said.contains("is not known, and the last of its output may be missing"), "{said}");
     assert_eq!((told.exit_code, told.output_incomplete), (None, true));
@@ -105,7 +144,10 @@ fn what_a_command_says_after_it_filled_the_disk_of_the_spool_arrives() {
         exec "$2" exec --spool "$1/s" -- sh -c 'sleep 1; head -c 2000000 /dev/zero > fill 2>/dev/null
             for i in $(seq 20000); do echo $i; done; echo no room >&2; exit 4' > /dev/null"#;
     let mut command = std::process::Command::new("unshare");
-    command.args(["--mount", "sh", "-c", run, "sh"]).arg(place.path()).arg(env!("CARGO_BIN_EXE_pvn-wrapper"));
+    command
+        .args(["--mount", "sh", "-c", run, "sh"])
+        .arg(place.path())
+        .arg(env!("CARGO_BIN_EXE_pvn-wrapper"));
     command.env("PVN_API_URL", scheduler.url()).env("PVN_TOKEN", TOKEN).env("PVN_JOB_ID", JOB);
     let output = command.output().expect("unshare can be started");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -113,17 +155,30 @@ fn what_a_command_says_after_it_filled_the_disk_of_the_spool_arrives() {
         return crate::skipped(test, said.trim());
     }
     let told = scheduler.check();
-    assert_eq!((told.exit_code, told.stdout_bytes, told.stderr_bytes, told.lost_bytes), (Some(4), 108_894, 8, 0), "{said} {told:?}");
+    assert_eq!(
+        (told.exit_code, told.stdout_bytes, told.stderr_bytes, told.lost_bytes),
+        (Some(4), 108_894, 8, 0),
+        "{said} {told:?}"
+    );
 }
 
 #[test]
 fn a_plan_for_which_there_is_no_room_is_said_to_be_lost_and_the_rest_is_delivered() {
     let scheduler = Scheduler::start();
     let test = "a_plan_for_which_there_is_no_room_is_said_to_be_lost_and_the_rest_is_delivered";
-    let Some((said, told)) = resumed_from_a_full_disk(test, &scheduler, "", "echo out; head -c 3000000 /dev/urandom > $PLAN") else {
+    let Some((said, told)) = resumed_from_a_full_disk(
+        test,
+        &scheduler,
+        "",
+        "echo out; head -c 3000000 /dev/urandom > $PLAN",
+    ) else {
         return;
     };
-    assert!(said.contains("output `plan` could not be kept") && said.contains("it is kept: `pvn-wrapper resume"), "{said}");
+    assert!(
+        said.contains("output `plan` could not be kept")
+            && said.contains("it is kept: `pvn-wrapper resume"),
+        "{said}"
+    );
     assert_eq!((told.exit_code, told.stdout_bytes, told.lost_bytes), (Some(4), 4, 0), "{said}");
     assert!(told.files[0].content_blob_id.is_none() && told.files_lost.is_some(), "{told:?}");
 }
@@ -138,7 +193,9 @@ fn no_writable_directory() {
     let bytes = std::fs::read(run.path("bytes")).unwrap();
     let head = usize::try_from(run.report.stdout_head_bytes.unwrap()).unwrap();
     let kept = scheduler.bytes(Stream::Stdout);
-    assert!(kept[..head] == bytes[..head] && kept[head..] == bytes[bytes.len() - (kept.len() - head)..]);
+    assert!(
+        kept[..head] == bytes[..head] && kept[head..] == bytes[bytes.len() - (kept.len() - head)..]
+    );
     assert_eq!(kept.len() as u64 + run.report.lost_bytes, 3_000_000);
 }
 
@@ -146,7 +203,9 @@ fn no_writable_directory() {
 fn without_a_disk_output_arrives_while_the_command_runs_and_once_only() {
     let scheduler = Scheduler::start();
     let running =
-        shell(&scheduler, &[], "echo first; until [ -e go ]; do sleep 0.01; done; echo second").env("TMPDIR", "/proc/nowhere").spawn();
+        shell(&scheduler, &[], "echo first; until [ -e go ]; do sleep 0.01; done; echo second")
+            .env("TMPDIR", "/proc/nowhere")
+            .spawn();
     scheduler.until_arrived(Stream::Stdout, "first\n");
     std::fs::write(running.path("go"), "").unwrap();
     check(&scheduler, &running.wait());
@@ -156,7 +215,10 @@ fn without_a_disk_output_arrives_while_the_command_runs_and_once_only() {
 #[test]
 fn that_it_is_the_first_process_of_its_container_stands_in_the_termination_message_too() {
     if let Some(why) = no_namespaces() {
-        return crate::skipped("that_it_is_the_first_process_of_its_container_stands_in_the_termination_message_too", &why);
+        return crate::skipped(
+            "that_it_is_the_first_process_of_its_container_stands_in_the_termination_message_too",
+            &why,
+        );
     }
     let scheduler = Scheduler::start();
     let directory = tempfile::tempdir().unwrap();
@@ -177,10 +239,21 @@ fn read_only_root_and_no_tmp() {
     let wrapper = shell(&scheduler, &[], "echo x; echo y >&2; exit 3").env("TMPDIR", "/");
     let mut command = std::process::Command::new("unshare");
     // The report of the test itself goes to standard output: there is no other place.
-    command.args(["--mount", "sh", "-c", "mount --make-rprivate / && mount -o remount,ro,bind / && exec \"$@\"", "sh"]);
-    command.arg(wrapper.command.get_program()).args(["exec", "--report", "-"]).args(wrapper.command.get_args().skip(3));
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        "mount --make-rprivate / && mount -o remount,ro,bind / && exec \"$@\"",
+        "sh",
+    ]);
+    command
+        .arg(wrapper.command.get_program())
+        .args(["exec", "--report", "-"])
+        .args(wrapper.command.get_args().skip(3));
     command.envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    let Ok(output) = command.output() else { return crate::skipped("read_only_root_and_no_tmp", "there is no `unshare`") };
+    let Ok(output) = command.output() else {
+        return crate::skipped("read_only_root_and_no_tmp", "there is no `unshare`");
+    };
     let stderr = String::from_utf8_lossy(&output.stderr);
     if stderr.contains("unshare:") || stderr.contains("mount:") {
         return crate::skipped("read_only_root_and_no_tmp", stderr.trim());
@@ -197,8 +270,13 @@ fn read_only_root_and_no_tmp() {
 /// Every file below a directory, with its bytes.
 fn files_below(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let below =
-        entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { [(path.clone(), std::fs::read(path).unwrap())].into() });
+    let below = entries.flat_map(|path| {
+        if path.is_dir() {
+            files_below(&path)
+        } else {
+            [(path.clone(), std::fs::read(path).unwrap())].into()
+        }
+    });
     below.collect()
 }
 
@@ -209,12 +287,17 @@ fn a_spool_that_is_named_is_used_and_left_without_a_trace() {
     // What a file system of its own has in it from the beginning.
     std::fs::create_dir(directory.path().join("lost+found")).unwrap();
     let spool = directory.path().to_str().unwrap();
-    let running = shell(&scheduler, &["--spool", spool], "echo first; until [ -e go ]; do sleep 0.01; done").spawn();
+    let running =
+        shell(&scheduler, &["--spool", spool], "echo first; until [ -e go ]; do sleep 0.01; done")
+            .spawn();
     scheduler.until_arrived(Stream::Stdout, "first\n");
     assert_eq!(std::fs::read(directory.path().join("stdout")).unwrap(), b"first\n");
     std::fs::write(running.path("go"), "").unwrap();
     check(&scheduler, &running.wait());
-    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(left, ["lost+found"]);
 }
 
@@ -222,24 +305,51 @@ fn a_spool_that_is_named_is_used_and_left_without_a_trace() {
 fn a_directory_of_somebody_elses_files_loses_none_of_them_as_a_spool() {
     let mine = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(mine.path().join("files/deep")).unwrap();
-    for name in ["files/deep/main.c", "stdout", "stderr", "stdout.ordered", "report.json", "report.json.new", "run.json", "lock"] {
+    for name in [
+        "files/deep/main.c",
+        "stdout",
+        "stderr",
+        "stdout.ordered",
+        "report.json",
+        "report.json.new",
+        "run.json",
+        "lock",
+    ] {
         std::fs::write(mine.path().join(name), format!("mine: {name}")).unwrap();
     }
     let before = files_below(mine.path());
     let flags = ["--spool", mine.path().to_str().unwrap(), "--out", "plan=plan"];
     let large = "echo x > plan; head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2";
     let scheduler = Scheduler::start();
-    let running = shell(&scheduler, &flags, &format!("echo first; until [ -e go ]; do sleep 0.01; done; {large}")).spawn();
+    let running = shell(
+        &scheduler,
+        &flags,
+        &format!("echo first; until [ -e go ]; do sleep 0.01; done; {large}"),
+    )
+    .spawn();
     scheduler.until_arrived(Stream::Stdout, "first\n");
-    assert_eq!(std::fs::read(mine.path().join("pvn-spool/stdout")).unwrap(), b"first\n", "in a place of its own");
+    assert_eq!(
+        std::fs::read(mine.path().join("pvn-spool/stdout")).unwrap(),
+        b"first\n",
+        "in a place of its own"
+    );
     std::fs::write(running.path("go"), "").unwrap();
     let run = running.wait();
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stderr.contains(&format!("{} holds other files", mine.path().display())), "{}", run.stderr);
+    assert!(
+        run.stderr.contains(&format!("{} holds other files", mine.path().display())),
+        "{}",
+        run.stderr
+    );
     check(&scheduler, &run);
     assert_eq!(files_below(mine.path()), before, "delivered");
     let run = Wrapper::new(&flags, &["sh", "-c", large]).run();
-    assert_eq!((run.code, run.report.stdout_bytes, run.report.lost_bytes), (0, 100_000, 0), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.report.stdout_bytes, run.report.lost_bytes),
+        (0, 100_000, 0),
+        "{}",
+        run.stderr
+    );
     assert_eq!(files_below(mine.path()), before, "a dry run");
     // The same where it stands in that very directory.
     let scheduler = Scheduler::start();
@@ -249,16 +359,19 @@ fn a_directory_of_somebody_elses_files_loses_none_of_them_as_a_spool() {
     assert_eq!(files_below(mine.path()), before, "by a relative path");
 }
 
-/// Runs with a directory for whatever is temporary in which `pvn` is somebody else's: nothing is put there.
+/// Runs with a directory for whatever is temporary in which `pvn` is somebody else's: nothing is
+/// put there.
 fn elsewhere_than(what: &str, make: impl FnOnce(&Path), found_at: &Path) {
     let scheduler = Scheduler::start();
-    let script = "echo first; until [ -e go ]; do sleep 0.01; done; head -c 100000 /dev/zero; echo x > plan";
+    let script =
+        "echo first; until [ -e go ]; do sleep 0.01; done; head -c 100000 /dev/zero; echo x > plan";
     let wrapper = shell(&scheduler, &["--out", "plan=plan"], script);
     make(wrapper.directory.path());
     let running = wrapper.spawn();
     scheduler.until_arrived(Stream::Stdout, "first\n");
     let found = running.path("").join(found_at);
-    let inside: Vec<_> = std::fs::read_dir(&found).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let inside: Vec<_> =
+        std::fs::read_dir(&found).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(inside.is_empty(), "{what}: {inside:?}");
     std::fs::write(running.path("go"), "").unwrap();
     let run = running.wait();
@@ -266,7 +379,9 @@ fn elsewhere_than(what: &str, make: impl FnOnce(&Path), found_at: &Path) {
     assert!(run.stderr.contains("not ours alone"), "{what}: {}", run.stderr);
     check(&scheduler, &run);
     // One that is not delivered makes its files there just the same.
-    let dry = Wrapper::new(&[], &["sh", "-c", "head -c 100000 /dev/zero"]).env("TMPDIR", run.path("")).run();
+    let dry = Wrapper::new(&[], &["sh", "-c", "head -c 100000 /dev/zero"])
+        .env("TMPDIR", run.path(""))
+        .run();
     assert!(dry.stderr.contains("not ours alone"), "{what}: {}", dry.stderr);
     assert_eq!((dry.code, dry.report.lost_bytes), (0, 0), "{what}");
 }
@@ -281,11 +396,15 @@ fn what_another_user_made_of_the_usual_place_is_not_used() {
     elsewhere_than("a symlink", link, Path::new("theirs"));
     let open_to_all = |directory: &Path| {
         std::fs::create_dir(directory.join("pvn")).unwrap();
-        std::fs::set_permissions(directory.join("pvn"), std::fs::Permissions::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(directory.join("pvn"), std::fs::Permissions::from_mode(0o777))
+            .unwrap();
     };
     elsewhere_than("one that all may write to", open_to_all, Path::new("pvn"));
     if !nix::unistd::geteuid().is_root() {
-        return crate::skipped("what_another_user_made_of_the_usual_place_is_not_used", "only root can make another user's directory");
+        return crate::skipped(
+            "what_another_user_made_of_the_usual_place_is_not_used",
+            "only root can make another user's directory",
+        );
     }
     let anothers = |directory: &Path| {
         std::fs::create_dir(directory.join("pvn")).unwrap();
@@ -297,30 +416,48 @@ fn what_another_user_made_of_the_usual_place_is_not_used() {
 #[test]
 fn variables_that_are_empty_stand_for_no_flag() {
     let scheduler = Scheduler::start();
-    let run = shell(&scheduler, &[], "echo x").env("PVN_SPOOL_DIR", "").env("PVN_DELIVERY_TIMEOUT", "").run();
+    let run = shell(&scheduler, &[], "echo x")
+        .env("PVN_SPOOL_DIR", "")
+        .env("PVN_DELIVERY_TIMEOUT", "")
+        .run();
     assert_eq!((run.code, run.text().as_str()), (0, "x\n"), "{}", run.stderr);
     check(&scheduler, &run);
     // The same for arguments that clap has to read.
-    let run = Wrapper::new(&["--drain", "1s"], &["true"]).env("PVN_SPOOL_DIR", "").env("PVN_DELIVERY_TIMEOUT", "").run();
+    let run = Wrapper::new(&["--drain", "1s"], &["true"])
+        .env("PVN_SPOOL_DIR", "")
+        .env("PVN_DELIVERY_TIMEOUT", "")
+        .run();
     assert_eq!(run.code, 0, "{}", run.stderr);
 }
 
 #[test]
 fn wrapper_inside_wrapper() {
     let scheduler = Scheduler::start();
-    let inner = format!("{} exec --out plan=plan -- sh -c 'echo inner; echo x > plan; sleep 0.3'", env!("CARGO_BIN_EXE_pvn-wrapper"));
-    let run = shell(&scheduler, &[], &format!("echo outer; {inner}; head -c 100000 /dev/zero")).run();
+    let inner = format!(
+        "{} exec --out plan=plan -- sh -c 'echo inner; echo x > plan; sleep 0.3'",
+        env!("CARGO_BIN_EXE_pvn-wrapper")
+    );
+    let run =
+        shell(&scheduler, &[], &format!("echo outer; {inner}; head -c 100000 /dev/zero")).run();
     assert_eq!(run.code, 0);
     check(&scheduler, &run);
     assert_eq!(run.stdout.len(), 12 + 100_000);
-    // The inner one has no token: it says so and keeps out of the outer one's way, with a named spool too.
+    // The inner one has no token: it says so and keeps out of the outer one's way, with a named
+    // spool too.
     assert!(run.stderr.contains("nothing is delivered"), "{}", run.stderr);
     // So it can fetch nothing either, runs nothing, and says who could.
     let scheduler = Scheduler::start();
-    let inputs = format!("{} exec --in tf.plan=fetch:plan -- touch ran", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let inputs =
+        format!("{} exec --in tf.plan=fetch:plan -- touch ran", env!("CARGO_BIN_EXE_pvn-wrapper"));
     let run = shell(&scheduler, &[], &inputs).run();
     check(&scheduler, &run);
-    assert!(run.code == 125 && run.stderr.contains("give the flag to that one") && !run.path("ran").exists(), "{}", run.stderr);
+    assert!(
+        run.code == 125
+            && run.stderr.contains("give the flag to that one")
+            && !run.path("ran").exists(),
+        "{}",
+        run.stderr
+    );
     let scheduler = Scheduler::start();
     let directory = tempfile::tempdir().unwrap();
     let script = format!("head -c 100000 /dev/zero; {inner} | head -c 90000; {inner}");
@@ -335,14 +472,22 @@ fn a_second_run_of_the_same_job_takes_the_spool_over() {
     let directory = tempfile::tempdir().unwrap();
     let spool = directory.path().join("spool");
     let flags = ["--spool", spool.to_str().unwrap()];
-    let mut first = shell(&scheduler, &flags, "echo $$ > pid; echo of the first run; echo ready > ready; exec sleep 60").spawn();
+    let mut first = shell(
+        &scheduler,
+        &flags,
+        "echo $$ > pid; echo of the first run; echo ready > ready; exec sleep 60",
+    )
+    .spawn();
     first.until_written("ready");
     scheduler.until_arrived(Stream::Stdout, "of the first run\n");
     first.child.kill().unwrap();
     first.child.wait().unwrap();
-    let pid = nix::unistd::Pid::from_raw(std::fs::read_to_string(first.path("pid")).unwrap().trim().parse().unwrap());
+    let pid = nix::unistd::Pid::from_raw(
+        std::fs::read_to_string(first.path("pid")).unwrap().trim().parse().unwrap(),
+    );
     nix::sys::signal::killpg(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
-    // As the kubelet starts a container again: the scheduler holds what the first one sent, and gives way to the report.
+    // As the kubelet starts a container again: the scheduler holds what the first one sent, and
+    // gives way to the report.
     let run = shell(&scheduler, &flags, "echo x; sleep 0.3").run();
     assert_eq!(run.code, 0);
     scheduler.check();
@@ -353,15 +498,23 @@ fn a_second_run_of_the_same_job_takes_the_spool_over() {
 #[test]
 fn head_live_and_tail_at_the_end() {
     let scheduler = Scheduler::start();
-    let script = "head -c 200000 /dev/urandom | tee bytes; until [ -e go ]; do sleep 0.01; done; head -c 200000 /dev/urandom | tee more";
+    let script = "head -c 200000 /dev/urandom | tee bytes; until [ -e go ]; do sleep 0.01; done; \
+                  head -c 200000 /dev/urandom | tee more";
     let running = shell(&scheduler, &["--max-output", "100000"], script).spawn();
-    crate::run::until("the head arrived", || (scheduler.state().streams[0].length == 50_000).then_some(()));
+    crate::run::until("the head arrived", || {
+        (scheduler.state().streams[0].length == 50_000).then_some(())
+    });
     std::fs::write(running.path("go"), "").unwrap();
     let run = running.wait();
     check(&scheduler, &run);
-    let bytes = [std::fs::read(run.path("bytes")).unwrap(), std::fs::read(run.path("more")).unwrap()].concat();
+    let bytes =
+        [std::fs::read(run.path("bytes")).unwrap(), std::fs::read(run.path("more")).unwrap()]
+            .concat();
     assert!(scheduler.bytes(Stream::Stdout) == [&bytes[..50_000], &bytes[350_000..]].concat());
-    assert_eq!((run.report.stdout_bytes, run.report.stdout_head_bytes, run.report.truncated), (400_000, Some(50_000), true));
+    assert_eq!(
+        (run.report.stdout_bytes, run.report.stdout_head_bytes, run.report.truncated),
+        (400_000, Some(50_000), true)
+    );
 }
 
 #[test]

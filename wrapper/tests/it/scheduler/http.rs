@@ -1,4 +1,5 @@
-//! As much of HTTP/1.1 as a wrapper speaks: one request after the other on a connection, bodies with their length.
+//! As much of HTTP/1.1 as a wrapper speaks: one request after the other on a connection, bodies
+//! with their length.
 
 use super::{Read, Write};
 
@@ -14,7 +15,10 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
@@ -57,7 +61,10 @@ impl Reply {
 
     /// An input as it is sent.
     pub(crate) fn input(body: &[u8]) -> Self {
-        Self { body: body.to_owned(), ..Self::empty(200).with("Content-Type", "application/octet-stream") }
+        Self {
+            body: body.to_owned(),
+            ..Self::empty(200).with("Content-Type", "application/octet-stream")
+        }
     }
 
     pub(crate) fn framed(self, framing: Framing) -> Self {
@@ -65,17 +72,26 @@ impl Reply {
     }
 
     pub(crate) fn json(status: u16, body: &serde_json::Value) -> Self {
-        Self { body: body.to_string().into_bytes(), ..Self::empty(status).with("Content-Type", "application/json") }
+        Self {
+            body: body.to_string().into_bytes(),
+            ..Self::empty(status).with("Content-Type", "application/json")
+        }
     }
 
     pub(crate) fn problem(status: u16, detail: &str) -> Self {
         let body = serde_json::json!({ "title": "refused", "status": status, "detail": detail });
-        Self { body: body.to_string().into_bytes(), ..Self::empty(status).with("Content-Type", schema::wire::PROBLEM_CONTENT_TYPE) }
+        Self {
+            body: body.to_string().into_bytes(),
+            ..Self::empty(status).with("Content-Type", schema::wire::PROBLEM_CONTENT_TYPE)
+        }
     }
 }
 
 /// Answers until the other side goes, or `answer` says to break the connection.
-pub(crate) fn serve(mut stream: impl Read + Write, mut answer: impl FnMut(&Request) -> Option<Reply>) {
+pub(crate) fn serve(
+    mut stream: impl Read + Write,
+    mut answer: impl FnMut(&Request) -> Option<Reply>,
+) {
     let mut buffer = Vec::new();
     while let Some(request) = read(&mut stream, &mut buffer) {
         let Some(reply) = answer(&request) else { return };
@@ -91,7 +107,11 @@ pub(crate) fn serve(mut stream: impl Read + Write, mut answer: impl FnMut(&Reque
         }
         head.push_str("\r\n");
         let body = if request.method == "HEAD" { &[][..] } else { &reply.body };
-        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).and_then(|()| stream.flush()).is_err()
+        if stream
+            .write_all(head.as_bytes())
+            .and_then(|()| stream.write_all(body))
+            .and_then(|()| stream.flush())
+            .is_err()
             || reply.framing != Framing::Right
         {
             return;
@@ -130,8 +150,13 @@ fn fill(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<()> {
 fn parse(buffer: &[u8]) -> Option<(Request, usize, usize)> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut parsed = httparse::Request::new(&mut headers);
-    let httparse::Status::Complete(head) = parsed.parse(buffer).expect("HTTP/1.1") else { return None };
-    let headers = parsed.headers.iter().map(|header| (header.name.to_owned(), String::from_utf8_lossy(header.value).into_owned()));
+    let httparse::Status::Complete(head) = parsed.parse(buffer).expect("HTTP/1.1") else {
+        return None;
+    };
+    let headers = parsed
+        .headers
+        .iter()
+        .map(|header| (header.name.to_owned(), String::from_utf8_lossy(header.value).into_owned()));
     let request = Request {
         method: parsed.method.unwrap().to_owned(),
         path: parsed.path.unwrap().to_owned(),

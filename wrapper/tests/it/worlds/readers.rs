@@ -16,7 +16,8 @@ use crate::skipped;
 /// What a test's pipes hold.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Most memory of a wrapper, however slow its readers: its own, of a debug build, and some megabytes of what waits.
+/// Most memory of a wrapper, however slow its readers: its own, of a debug build, and some
+/// megabytes of what waits.
 const MEMORY_BYTES: u64 = 32 << 20;
 
 /// The most memory that a process has had so far, bytes; 0 when it is over.
@@ -26,8 +27,8 @@ fn peak(pid: u32) -> u64 {
     line.map_or(0, |line| line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1024)
 }
 
-/// Reads to the end, a little whenever the pipe is full, so that something always waits to be shown. Returns what came, and the
-/// most memory that the process had.
+/// Reads to the end, a little whenever the pipe is full, so that something always waits to be
+/// shown. Returns what came, and the most memory that the process had.
 fn throttled(mut from: std::fs::File, pid: u32) -> ((u64, schema::id::BlobId), u64) {
     rustix::pipe::fcntl_setpipe_size(&from, PIPE_BYTES).unwrap();
     let (mut digest, mut most, mut piece) = (Digest::default(), 0, vec![0; PIPE_BYTES / 8]);
@@ -36,7 +37,8 @@ fn throttled(mut from: std::fs::File, pid: u32) -> ((u64, schema::id::BlobId), u
             let mut poll = [PollFd::new(&from, PollFlags::IN)];
             rustix::event::poll(&mut poll, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
             let waiting = rustix::io::ioctl_fionread(&from).unwrap();
-            (poll[0].revents().contains(PollFlags::HUP) || waiting >= PIPE_BYTES as u64 * 7 / 8).then_some(())
+            (poll[0].revents().contains(PollFlags::HUP) || waiting >= PIPE_BYTES as u64 * 7 / 8)
+                .then_some(())
         };
         until("the pipe is full or nobody writes any more", is_full);
         most = most.max(peak(pid));
@@ -58,7 +60,10 @@ fn slowly(wrapper: Wrapper, expected: [u64; 2]) {
     let (stderr, beside) = other.join().unwrap();
     let run = running.wait();
     assert_eq!([stdout.0, stderr.0], expected);
-    assert_eq!([Some(stdout.1), Some(stderr.1)], [run.report.stdout_blob_id, run.report.stderr_blob_id]);
+    assert_eq!(
+        [Some(stdout.1), Some(stderr.1)],
+        [run.report.stdout_blob_id, run.report.stderr_blob_id]
+    );
     let most = most.max(beside);
     assert!(most > 0 && most < MEMORY_BYTES, "{} MiB", most >> 20);
 }
@@ -80,11 +85,15 @@ fn memory_is_flat_however_slow_the_readers_of_both_streams_are() {
 #[test]
 fn memory_is_flat_with_secrets_and_a_slow_reader() {
     let bytes = crate::sized(96 << 20, 1 << 30);
-    let wrapper = Wrapper::new(&["--max-output", "4000000000"], &["head", "-c", &bytes.to_string(), "/dev/zero"]);
+    let wrapper = Wrapper::new(
+        &["--max-output", "4000000000"],
+        &["head", "-c", &bytes.to_string(), "/dev/zero"],
+    );
     slowly(wrapper.env("PVN_SECRET_KEYS", "KEY").env("KEY", "hunter22"), [bytes, 0]);
 }
 
-/// Both ends of something that takes nothing more: the one that nobody reads, and the one to write to.
+/// Both ends of something that takes nothing more: the one that nobody reads, and the one to write
+/// to.
 fn stuck_pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     fill(&writer);
@@ -107,7 +116,8 @@ fn fill(writer: &OwnedFd) {
     rustix::fs::fcntl_setfl(writer, flags).unwrap();
 }
 
-/// The end of a run that must come although nobody reads; a wrapper that hangs is killed, so that the test ends.
+/// The end of a run that must come although nobody reads; a wrapper that hangs is killed, so that
+/// the test ends.
 fn ended(mut running: Running, at_most: Duration) -> i32 {
     let began = Instant::now();
     loop {
@@ -128,7 +138,8 @@ fn a_reader_of_stderr_that_is_stuck_keeps_no_report_from_being_delivered() {
     for (_reader, writer) in [stuck_pipe(), stuck_socket()] {
         let scheduler = Scheduler::start();
         // One message before the start, one after the end.
-        let mut wrapper = deliver::shell(&scheduler, &["--out", "plan=missing"], "echo out; echo err >&2");
+        let mut wrapper =
+            deliver::shell(&scheduler, &["--out", "plan=missing"], "echo out; echo err >&2");
         wrapper = wrapper.env("PVN_SECRET_KEYS", "KEY").env("KEY", "short");
         wrapper.command.stderr(Stdio::from(writer)).stdout(Stdio::null());
         assert_eq!(ended(wrapper.spawn(), SOON), 65);
@@ -144,7 +155,8 @@ fn a_pipe_of_another_user_that_is_stuck_keeps_no_report_from_being_delivered() {
     }
     let (_reader, writer) = stuck_pipe();
     let scheduler = Scheduler::start();
-    let mut wrapper = deliver::shell(&scheduler, &["--out", "plan=missing"], "echo out; echo err >&2");
+    let mut wrapper =
+        deliver::shell(&scheduler, &["--out", "plan=missing"], "echo out; echo err >&2");
     wrapper = wrapper.through("setpriv", ["--reuid", "65534", "--clear-groups", "--"]);
     std::os::unix::fs::chown(wrapper.directory.path(), Some(65534), None).unwrap();
     wrapper.command.stderr(Stdio::from(writer)).stdout(Stdio::null());
@@ -156,7 +168,8 @@ fn a_pipe_of_another_user_that_is_stuck_keeps_no_report_from_being_delivered() {
 fn a_stop_is_heard_although_nobody_reads() {
     let (_reader, writer) = stuck_pipe();
     let scheduler = Scheduler::start();
-    let mut wrapper = deliver::shell(&scheduler, &[], "echo > ready; while :; do echo line >&2; done");
+    let mut wrapper =
+        deliver::shell(&scheduler, &[], "echo > ready; while :; do echo line >&2; done");
     wrapper.command.stderr(Stdio::from(writer)).stdout(Stdio::null());
     let running = wrapper.spawn();
     running.until_written("ready");

@@ -52,7 +52,11 @@ pub struct Arguments {
 }
 
 /// Shows, asks, stores, releases, waits.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     if arguments.wait || arguments.exit_code {
         console.go_on_unread();
     }
@@ -61,20 +65,31 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     if arguments.dry_run {
         return dry_run::show(files, arguments.exit_code, client, console).await;
     }
-    let request = ConfigsRequest { files, push: arguments.push, params, ..ConfigsRequest::default() };
+    let request =
+        ConfigsRequest { files, push: arguments.push, params, ..ConfigsRequest::default() };
     let result = if arguments.no_prompt {
         let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
         console.warn(&result.warnings)?;
         console.talk(&diff::render(&result, console.colours_stderr()))?;
         result
     } else {
-        let Some(result) = as_shown(arguments, &request, client, console).await? else { return Err(Failure::Ended(1)) };
+        let Some(result) = as_shown(arguments, &request, client, console).await? else {
+            return Err(Failure::Ended(1));
+        };
         result
     };
     let told = console.print(&result, |_| done(&result)).and_then(|()| console.flush());
     told.map_err(|failure| failure.after(|| all_the_same(&result)))?;
-    if result.pushed.is_empty() && result.documents.iter().any(|document| document.kind == "service" && document.change != "unchanged") {
-        console.say("a service's config takes effect with its next release: `pvnctl services push`, or `configs apply --push`")?;
+    if result.pushed.is_empty()
+        && result
+            .documents
+            .iter()
+            .any(|document| document.kind == "service" && document.change != "unchanged")
+    {
+        console.say(
+            "a service's config takes effect with its next release: `pvnctl services push`, or \
+             `configs apply --push`",
+        )?;
     }
     if arguments.push && !result.documents.iter().any(|document| document.kind == "service") {
         console.say("there is no service in these files, so nothing was released")?;
@@ -83,14 +98,15 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
         console.say(&line)?;
     }
     if arguments.wait {
-        wait::until_converged(client, goals(&result), arguments.patience.duration(), console).await?;
+        wait::until_converged(client, goals(&result), arguments.patience.duration(), console)
+            .await?;
     }
     // What was asked for is not all done, which a script has to learn.
     if result.left_out.is_empty() { Ok(()) } else { Err(Failure::Ended(1)) }
 }
 
-/// Stores what somebody was shown and said yes to, and nothing else: where other people applied something meanwhile, it is shown and asked
-/// again. None when somebody says no.
+/// Stores what somebody was shown and said yes to, and nothing else: where other people applied
+/// something meanwhile, it is shown and asked again. None when somebody says no.
 async fn as_shown(
     arguments: &Arguments,
     request: &ConfigsRequest,
@@ -104,17 +120,25 @@ async fn as_shown(
         match client.post::<ConfigsResult>(&["v1", "configs"], &request).await {
             Ok(result) => {
                 // The config's warnings were shown, and not yet what the releases are warned of.
-                let new: Vec<_> = result.warnings.iter().filter(|warning| !shown.warnings.contains(warning)).cloned().collect();
+                let new: Vec<_> = result
+                    .warnings
+                    .iter()
+                    .filter(|warning| !shown.warnings.contains(warning))
+                    .cloned()
+                    .collect();
                 console.warn(&new)?;
                 return Ok(Some(result));
             }
-            Err(Failure::Refused(problem)) if problem.status == 409 && request.basis.is_some() => console.say(&problem.detail)?,
+            Err(Failure::Refused(problem)) if problem.status == 409 && request.basis.is_some() => {
+                console.say(&problem.detail)?
+            }
             Err(failure) => return Err(failure),
         }
     }
 }
 
-/// Shows what would change and asks whether to go on; without changes there is nothing to ask. What was shown, when it is to go on.
+/// Shows what would change and asks whether to go on; without changes there is nothing to ask. What
+/// was shown, when it is to go on.
 async fn ask(
     arguments: &Arguments,
     request: &ConfigsRequest,
@@ -147,18 +171,27 @@ async fn ask(
 
 /// What was done, where that could not be printed.
 fn all_the_same(result: &ConfigsResult) -> String {
-    let of = |pushed: &schema::api::PushedService| format!("{} of {}/{}", pushed.version, pushed.application, pushed.service);
+    let of = |pushed: &schema::api::PushedService| {
+        format!("{} of {}/{}", pushed.version, pushed.application, pushed.service)
+    };
     match result.pushed.as_slice() {
         [] => "it is applied all the same".to_owned(),
         [one] => format!("it is applied all the same, and {} is released", of(one)),
-        [first, rest @ ..] => format!("it is applied all the same, and {} and {} more are released", of(first), rest.len()),
+        [first, rest @ ..] => format!(
+            "it is applied all the same, and {} and {} more are released",
+            of(first),
+            rest.len()
+        ),
     }
 }
 
 fn done(result: &ConfigsResult) -> String {
     let mut text = format!("applied: {}\n", diff::summary(result, true));
     for pushed in &result.pushed {
-        text += &format!("released {} of {}/{} as {}\n", pushed.version, pushed.application, pushed.service, pushed.release);
+        text += &format!(
+            "released {} of {}/{} as {}\n",
+            pushed.version, pushed.application, pushed.service, pushed.release
+        );
     }
     text
 }
@@ -166,5 +199,13 @@ fn done(result: &ConfigsResult) -> String {
 /// What a push of configs leads to.
 pub(super) fn goals(result: &ConfigsResult) -> Vec<Goal> {
     let made = result.pushed.iter();
-    made.map(|made| Goal::of_made(made.application.to_string(), made.service.to_string(), made.release, &made.version)).collect()
+    made.map(|made| {
+        Goal::of_made(
+            made.application.to_string(),
+            made.service.to_string(),
+            made.release,
+            &made.version,
+        )
+    })
+    .collect()
 }

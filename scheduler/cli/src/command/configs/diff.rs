@@ -13,9 +13,8 @@ use crate::files;
 
 /// What can be typed.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes:\n  0  done, whether or not something would change\n  2  with --exit-code: something would change\n  1  an error"
-)]
+#[command(after_help = "Exit codes:\n  0  done, whether or not something would change\n  2  with \
+                        --exit-code: something would change\n  1  an error")]
 pub struct Arguments {
     /// Which files.
     #[command(flatten)]
@@ -26,7 +25,11 @@ pub struct Arguments {
 }
 
 /// Shows what would change.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let files = files::read(&arguments.paths.paths).map_err(Failure::Config)?.files;
     if arguments.exit_code {
         console.go_on_unread();
@@ -35,13 +38,22 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
 }
 
 /// Shows what these files would change.
-pub(super) async fn show(files: Vec<ConfigFile>, exit_code: bool, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn show(
+    files: Vec<ConfigFile>,
+    exit_code: bool,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let request = ConfigsRequest { files, dry_run: true, ..ConfigsRequest::default() };
     let result: ConfigsResult = client.ask(&["v1", "configs"], &request).await?;
     let changes = diff::changes(&result);
     console.warn(&result.warnings)?;
     console.print(&result, |paper| diff::render(&result, paper.colour))?;
-    console.say(&if changes == 0 { "nothing would change".to_owned() } else { diff::summary(&result, false) })?;
+    console.say(&if changes == 0 {
+        "nothing would change".to_owned()
+    } else {
+        diff::summary(&result, false)
+    })?;
     for line in diagnostics::left_out(&result.left_out) {
         console.say(&line)?;
     }

@@ -23,6 +23,13 @@ pub(super) fn perform(arguments: &Arguments, console: &mut Console) -> Result<()
     console.warn(&warnings)?;
     let names: Vec<_> = found.files.iter().map(|file| &file.path).collect();
     console.print(&json!({"files": names, "valid": true, "warnings": warnings}), |_| {
-        format!("{} in order\n", if names.len() == 1 { "1 file is".to_owned() } else { format!("{} files are", names.len()) })
+        format!(
+            "{} in order\n",
+            if names.len() == 1 {
+                "1 file is".to_owned()
+            } else {
+                format!("{} files are", names.len())
+            }
+        )
     })
 }

@@ -13,7 +13,8 @@ use crate::table::Table;
 const PIECE_BYTES: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
-The bytes are printed as they are kept. Only `plan-explanation`, which is masked for people, can be read; a plan and other files
+The bytes are printed as they are kept. Only `plan-explanation`, which is masked for people, can \
+                        be read; a plan and other files
 are for commands alone, because they may hold secrets.
 
 Examples:
@@ -31,7 +32,11 @@ pub struct Arguments {
 }
 
 /// Lists the files, or writes one.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let Some(name) = &arguments.name else {
         let job: Job = client.get(&["v1", "jobs", &arguments.job], &[]).await?;
         let items = job.report.map(|report| report.files).unwrap_or_default();
@@ -40,7 +45,8 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     let mut offset = 0;
     loop {
         let query = [("offset", offset.to_string()), ("limit", PIECE_BYTES.to_string())];
-        let bytes = client.get_bytes(&["v1", "jobs", &arguments.job, "files", name], &query).await?;
+        let bytes =
+            client.get_bytes(&["v1", "jobs", &arguments.job, "files", name], &query).await?;
         if bytes.is_empty() {
             return console.flush();
         }

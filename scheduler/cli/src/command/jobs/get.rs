@@ -10,7 +10,11 @@ use crate::failure::Failure;
 use crate::table::harmless;
 
 /// Prints the job.
-pub(super) async fn perform(job: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    job: &str,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let job: Job = client.get(&["v1", "jobs", job], &[]).await?;
     console.print(&job, |paper| page(&job, paper))
 }
@@ -24,7 +28,8 @@ fn page(job: &Job, paper: &Paper) -> String {
     // Every wrapper says which version it is.
     let is_bare = report.version.is_empty();
     let has_output = report.stdout_blob_id.is_some_and(|blob| !blob.is_of_nothing());
-    let is_uncounted = report.stdout_bytes == 0 && report.stderr_bytes == 0 && (is_bare || has_output);
+    let is_uncounted =
+        report.stdout_bytes == 0 && report.stderr_bytes == 0 && (is_bare || has_output);
     let is_held_open = !report.leaked.is_empty();
     let is_incomplete = report.output_incomplete && !is_uncounted;
     let mut facts: Vec<String> = Vec::new();
@@ -35,7 +40,10 @@ fn page(job: &Job, paper: &Paper) -> String {
         (report.killed_after_grace, "did not heed the first signal and was killed"),
         (report.oom_killed, "was killed for lack of memory"),
         (report.truncated, "printed more than is kept; head and tail are there"),
-        (is_incomplete && is_held_open, "left a process that held its output open, so that the output was cut"),
+        (
+            is_incomplete && is_held_open,
+            "left a process that held its output open, so that the output was cut",
+        ),
     ] {
         if so {
             facts.push(what.to_owned());
@@ -43,19 +51,25 @@ fn page(job: &Job, paper: &Paper) -> String {
     }
     text += &facts.iter().map(|fact| format!("\nthe command {fact}")).collect::<String>();
     if is_incomplete && !is_held_open {
-        text += "\nwhat is kept of its output is not what it printed: not all of it was delivered, and the log of its container did not have it whole, \
-                 or not by itself; where it runs on a cluster `pvnctl runtimes check` of its runtime tries the way from there";
+        text += "\nwhat is kept of its output is not what it printed: not all of it was \
+                 delivered, and the log of its container did not have it whole, or not by itself; \
+                 where it runs on a cluster `pvnctl runtimes check` of its runtime tries the way \
+                 from there";
     }
     text += &match is_uncounted {
         true => {
             format!(
-                "\nno wrapper counted its output: its stdout is what its node still had of its container's log when it ended, as far as that could \
-                 be read; see `pvnctl jobs logs {}`\n",
+                "\nno wrapper counted its output: its stdout is what its node still had of its \
+                 container's log when it ended, as far as that could be read; see `pvnctl jobs \
+                 logs {}`\n",
                 job.id
             )
         }
         false => {
-            format!("\n{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`\n", report.stdout_bytes, report.stderr_bytes, job.id)
+            format!(
+                "\n{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`\n",
+                report.stdout_bytes, report.stderr_bytes, job.id
+            )
         }
     };
     for error in report.structured.iter().flat_map(|structured| &structured.errors) {

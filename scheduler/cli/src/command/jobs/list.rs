@@ -38,7 +38,11 @@ fn status(text: &str) -> Result<JobStatus, String> {
 }
 
 /// Prints the jobs.
-pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let query: Vec<_> = [
         ("application", arguments.app),
         ("service", arguments.service),
@@ -56,9 +60,12 @@ pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut
 /// Jobs as a table.
 pub(super) fn rows(jobs: &[Job]) -> Table {
     let now = when::now();
-    let mut rows = Table::new(["JOB", "KIND", "SERVICE", "CHANNEL", "VERSION", "ATTEMPT", "STATUS", "EXIT", "AGE", "TOOK"]);
+    let mut rows = Table::new([
+        "JOB", "KIND", "SERVICE", "CHANNEL", "VERSION", "ATTEMPT", "STATUS", "EXIT", "AGE", "TOOK",
+    ]);
     for job in jobs {
-        let took = job.started_at.map(|start| when::length(job.ended_at.unwrap_or(now).since_ms(start)));
+        let took =
+            job.started_at.map(|start| when::length(job.ended_at.unwrap_or(now).since_ms(start)));
         rows.row([
             job.id.into(),
             job.kind.into(),

@@ -14,9 +14,11 @@ use crate::failure::Failure;
 
 /// Bytes asked for at a time: the server sends at most this much in one answer.
 const PIECE_BYTES: usize = 1 << 20;
-/// How long to look for a server that was lost while following; it goes on where it was when it is back.
+/// How long to look for a server that was lost while following; it goes on where it was when it is
+/// back.
 const LOST_FOR: Duration = Duration::from_secs(300);
-/// How long to look for a server that was not reached yet: it may just be starting again, or have another address.
+/// How long to look for a server that was not reached yet: it may just be starting again, or have
+/// another address.
 const FIRST_FOR: Duration = Duration::from_secs(10);
 /// Wait between two looks for a lost server.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -41,7 +43,11 @@ pub struct Arguments {
 }
 
 /// Writes the output.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     if arguments.follow {
         let gone = console.reader_gone();
         let wants_stdout = arguments.stream.as_deref() != Some("stderr");
@@ -58,7 +64,11 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
         }
         let mut offset = 0;
         loop {
-            let query = [("stream", stream.to_owned()), ("offset", offset.to_string()), ("limit", PIECE_BYTES.to_string())];
+            let query = [
+                ("stream", stream.to_owned()),
+                ("offset", offset.to_string()),
+                ("limit", PIECE_BYTES.to_string()),
+            ];
             let bytes = client.get_bytes(&["v1", "jobs", &arguments.job, "logs"], &query).await?;
             write(stream, &bytes, console)?;
             offset += bytes.len();
@@ -84,10 +94,20 @@ impl StreamLengths {
         if stream == "stdout" { &mut self.stdout } else { &mut self.stderr }
     }
 
-    /// Says on stderr what is missing, and where: of a long output the middle is not kept, and the two ends look like one text.
-    async fn tell_gaps(&self, job: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    /// Says on stderr what is missing, and where: of a long output the middle is not kept, and the
+    /// two ends look like one text.
+    async fn tell_gaps(
+        &self,
+        job: &str,
+        client: &Client,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
         // Nothing is said of a job that cannot be asked for: its output is there all the same.
-        let Ok(Job { report: Some(report), .. }) = client.get::<Job>(&["v1", "jobs", job], &[]).await else { return Ok(()) };
+        let Ok(Job { report: Some(report), .. }) =
+            client.get::<Job>(&["v1", "jobs", job], &[]).await
+        else {
+            return Ok(());
+        };
         for (stream, kept, all, head) in [
             ("stdout", self.stdout, report.stdout_bytes, report.stdout_head_bytes),
             ("stderr", self.stderr, report.stderr_bytes, report.stderr_head_bytes),
@@ -95,8 +115,11 @@ impl StreamLengths {
             let missing = kept.map_or(0, |kept| all.saturating_sub(kept));
             if missing > 0 {
                 console.flush()?;
-                let place = head.map_or_else(|| "at its end".to_owned(), |head| format!("after byte {head}"));
-                console.say(&format!("{missing} of {all} bytes of {stream} are missing {place}: they were not kept"))?;
+                let place = head
+                    .map_or_else(|| "at its end".to_owned(), |head| format!("after byte {head}"));
+                console.say(&format!(
+                    "{missing} of {all} bytes of {stream} are missing {place}: they were not kept"
+                ))?;
             }
         }
         Ok(())
@@ -119,7 +142,12 @@ struct LogPrinter {
 }
 
 impl LogPrinter {
-    async fn until_end(mut self, job: &str, client: &Client, console: &mut Console) -> Result<LogEnd, Failure> {
+    async fn until_end(
+        mut self,
+        job: &str,
+        client: &Client,
+        console: &mut Console,
+    ) -> Result<LogEnd, Failure> {
         let mut reached = false;
         let mut lost_since: Option<Instant> = None;
         // Which of the times that it was lost was told last.
@@ -129,27 +157,40 @@ impl LogPrinter {
             let since = *lost_since.get_or_insert_with(Instant::now);
             match looked {
                 Ok(Some(end)) => {
-                    let wanted = |stream: &str| self.only.as_ref().is_none_or(|only| only == stream);
-                    let kept =
-                        StreamLengths { stdout: wanted("stdout").then_some(self.stdout), stderr: wanted("stderr").then_some(self.stderr) };
+                    let wanted =
+                        |stream: &str| self.only.as_ref().is_none_or(|only| only == stream);
+                    let kept = StreamLengths {
+                        stdout: wanted("stdout").then_some(self.stdout),
+                        stderr: wanted("stderr").then_some(self.stderr),
+                    };
                     kept.tell_gaps(job, client, console).await?;
                     return Ok(end);
                 }
                 // The server stops softly: it ends its streams, and is asked again for the rest.
                 Ok(None) => {}
-                Err(failure) if reached && failure.passes(true) || failure.is_passing() && since.elapsed() <= FIRST_FOR => {
+                Err(failure)
+                    if reached && failure.passes(true)
+                        || failure.is_passing() && since.elapsed() <= FIRST_FOR =>
+                {
                     if told != Some(since) {
                         told = Some(since);
                         let patience = if reached { LOST_FOR } else { FIRST_FOR };
                         console.flush()?;
-                        console.say(&format!("{failure}; a job that runs goes on; trying again for {} s", patience.as_secs()))?;
+                        console.say(&format!(
+                            "{failure}; a job that runs goes on; trying again for {} s",
+                            patience.as_secs()
+                        ))?;
                     }
                 }
                 Err(failure) => return Err(failure),
             }
             if since.elapsed() > LOST_FOR {
                 return Err(Failure::with_next(
-                    format!("{} is gone since {} s; {job} may still run", client.server(), LOST_FOR.as_secs()),
+                    format!(
+                        "{} is gone since {} s; {job} may still run",
+                        client.server(),
+                        LOST_FOR.as_secs()
+                    ),
                     format!("look at the scheduler, then type `pvnctl jobs logs -f {job}` again"),
                 ));
             }
@@ -165,25 +206,33 @@ impl LogPrinter {
         reached: &mut bool,
         lost_since: &mut Option<Instant>,
     ) -> Result<Option<LogEnd>, Failure> {
-        let query = [("stdoutOffset", self.stdout.to_string()), ("stderrOffset", self.stderr.to_string())];
+        let query =
+            [("stdoutOffset", self.stdout.to_string()), ("stderrOffset", self.stderr.to_string())];
         let mut events = client.events(&["v1", "jobs", job, "logs"], &query, None).await?;
         *reached = true;
         while let Some(event) = events.next().await? {
             *lost_since = None;
-            let strange =
-                |error: &dyn std::fmt::Display| Failure::user(format!("the server sent a log event that cannot be read: {error}"));
+            let strange = |error: &dyn std::fmt::Display| {
+                Failure::user(format!("the server sent a log event that cannot be read: {error}"))
+            };
             match event.kind.as_str() {
                 "chunk" => {
-                    let chunk: LogChunk = serde_json::from_str(&event.data).map_err(|error| strange(&error))?;
+                    let chunk: LogChunk =
+                        serde_json::from_str(&event.data).map_err(|error| strange(&error))?;
                     let bytes = STANDARD.decode(&chunk.data).map_err(|error| strange(&error))?;
-                    let at = if chunk.stream == "stdout" { &mut self.stdout } else { &mut self.stderr };
+                    let at =
+                        if chunk.stream == "stdout" { &mut self.stdout } else { &mut self.stderr };
                     *at = chunk.offset + bytes.len() as u64;
                     if self.only.as_ref().is_none_or(|only| *only == chunk.stream) {
                         write(&chunk.stream, &bytes, console)?;
                         console.flush()?;
                     }
                 }
-                "end" => return serde_json::from_str(&event.data).map(Some).map_err(|error| strange(&error)),
+                "end" => {
+                    return serde_json::from_str(&event.data)
+                        .map(Some)
+                        .map_err(|error| strange(&error));
+                }
                 _ => {}
             }
         }

@@ -14,11 +14,15 @@ use crate::table::one_line;
 const EXAMPLES: &str = "\
 Examples:
   pvnctl services approve web --app shop --channel production --reason 'checked with the team'
-  pvnctl services approve web --app shop --channel production --approval apr-… --plan-digest sha256:…
+  pvnctl services approve web --app shop --channel production --approval apr-… --plan-digest \
+                        sha256:…
 
-On a terminal it shows what is asked, with the plan if there is one, and asks. A yes is for that plan alone: when another
-one has come meanwhile it is refused. Without a terminal there is nobody to ask: name what was looked at with --approval
-and --plan-digest, as `pvnctl services get` prints them, or give --yes for what is asked about now. --plan-digest alone
+On a terminal it shows what is asked, with the plan if there is one, and asks. A yes is for that \
+                        plan alone: when another
+one has come meanwhile it is refused. Without a terminal there is nobody to ask: name what was \
+                        looked at with --approval
+and --plan-digest, as `pvnctl services get` prints them, or give --yes for what is asked about \
+                        now. --plan-digest alone
 does where nothing else was asked about with the same one before.";
 
 /// What can be typed.
@@ -34,7 +38,11 @@ pub struct Arguments {
 }
 
 /// Finds what is asked, asks, and sends the decision.
-pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let Arguments { common: Common { instance, reason, approval, plan_digest }, yes } = arguments;
     let mut request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
     if request.plan_digest.is_none() {
@@ -42,7 +50,9 @@ pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut
         // Of none or two the server says what is wrong.
         if let Some(asked) = only_one(&now, request.approval.as_deref()) {
             let others = decision::others(&instance, request.approval.as_deref(), client).await;
-            if !yes && !agreed(&instance, &now, &others, asked, request.approval.as_deref(), console)? {
+            if !yes
+                && !agreed(&instance, &now, &others, asked, request.approval.as_deref(), console)?
+            {
                 return Err(Failure::user("nothing was approved"));
             }
             request.approval = Some(asked.id.to_string());
@@ -54,9 +64,16 @@ pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut
 
 /// The approval that is meant, if that is clear.
 fn only_one<'a>(now: &'a Instance, named: Option<&str>) -> Option<&'a Approval> {
-    let is_named =
-        |approval: &&Approval| named.is_none_or(|name| approval.id.to_string() == name || approval.name.as_deref() == Some(name));
-    let mut pending = now.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending).filter(is_named);
+    let is_named = |approval: &&Approval| {
+        named.is_none_or(|name| {
+            approval.id.to_string() == name || approval.name.as_deref() == Some(name)
+        })
+    };
+    let mut pending = now
+        .approvals
+        .iter()
+        .filter(|approval| approval.status == ApprovalStatus::Pending)
+        .filter(is_named);
     pending.next().filter(|_| pending.next().is_none())
 }
 
@@ -73,17 +90,25 @@ fn agreed(
         return Ok(true);
     }
     if !console.can_ask() {
-        let [command, _] = decision::commands(&instance.service.app, &instance.service.service, &instance.channel, asked);
+        let [command, _] = decision::commands(
+            &instance.service.app,
+            &instance.service.service,
+            &instance.channel,
+            asked,
+        );
         return Err(Failure::with_next(
             "refusing to approve: there is no terminal to show the plan on",
             format!(
-                "look at it with `pvnctl services get {} --app {}`, then `{command}`; --yes approves whatever is asked about now",
+                "look at it with `pvnctl services get {} --app {}`, then `{command}`; --yes \
+                 approves whatever is asked about now",
                 instance.service.service, instance.service.app
             ),
         ));
     }
-    let name = asked.name.as_ref().map_or_else(String::new, |name| format!(" `{}`", one_line(name)));
-    let version = now.desired_version.as_deref().map_or_else(String::new, |version| format!(" of {version}"));
+    let name =
+        asked.name.as_ref().map_or_else(String::new, |name| format!(" `{}`", one_line(name)));
+    let version =
+        now.desired_version.as_deref().map_or_else(String::new, |version| format!(" of {version}"));
     console.say(&format!("{} asks for approval{name}{version}:", instance.say()))?;
     if asked.explanation.is_none() {
         console.say(&one_line(&instance.named().text(&now.message)))?;
@@ -91,8 +116,11 @@ fn agreed(
     console.talk(&decision::asked(asked))?;
     if !others.is_empty() {
         let quoted: Vec<_> = others.iter().map(|other| format!("`{other}`")).collect();
-        let (name, names) = (one_line(asked.name.as_deref().unwrap_or_default()), decision::listed(&quoted));
-        console.say(&format!("`{name}` is shared: a yes also lets {names} go, where nothing else holds it back"))?;
+        let (name, names) =
+            (one_line(asked.name.as_deref().unwrap_or_default()), decision::listed(&quoted));
+        console.say(&format!(
+            "`{name}` is shared: a yes also lets {names} go, where nothing else holds it back"
+        ))?;
     }
     console.ask("Approve this?")
 }

@@ -22,20 +22,35 @@ pub struct Arguments {
 }
 
 /// Prints the chain of causes.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let explanation: Explanation = client.get(&arguments.instance.path("explain"), &[]).await?;
     console.print(&explanation, |paper| page(&arguments.instance, &explanation, paper))?;
     ill::note(client, console).await
 }
 
-/// The commands that are told in backticks, as people can copy them: those that name no instance are about this one. Left out are
-/// those that stand whole in what is `shown`; a terminal breaks a table where its width ends.
-fn commands(told: &[String], shown: &str, instance: &ChannelArgument, typed: &Typed) -> Vec<String> {
+/// The commands that are told in backticks, as people can copy them: those that name no instance
+/// are about this one. Left out are those that stand whole in what is `shown`; a terminal breaks a
+/// table where its width ends.
+fn commands(
+    told: &[String],
+    shown: &str,
+    instance: &ChannelArgument,
+    typed: &Typed,
+) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let quoted = told.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
     for quoted in quoted.filter(|quoted| quoted.starts_with("pvnctl ")) {
-        let as_it_stands = || Some(typed.command(quoted)).filter(|command| !shown.contains(command));
-        let command = instance.named().command(quoted).map(|command| typed.command(&command)).or_else(as_it_stands);
+        let as_it_stands =
+            || Some(typed.command(quoted)).filter(|command| !shown.contains(command));
+        let command = instance
+            .named()
+            .command(quoted)
+            .map(|command| typed.command(&command))
+            .or_else(as_it_stands);
         commands.extend(command.filter(|command| !commands.contains(command)));
     }
     commands
@@ -60,7 +75,10 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
         }
         let causes = paper.table(&causes);
         let causes_told = explanation.causes.iter().map(|cause| &cause.message);
-        let told: Vec<String> = std::iter::once(&explanation.message).chain(causes_told).map(|told| one_line(told)).collect();
+        let told: Vec<String> = std::iter::once(&explanation.message)
+            .chain(causes_told)
+            .map(|told| one_line(told))
+            .collect();
         text += &format!("\n{causes}");
         let commands = commands(&told, &text, instance, &paper.typed);
         if !commands.is_empty() {
@@ -72,13 +90,28 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
     }
     if explanation.next.is_empty() {
         let runs = explanation.causes.iter().any(|cause| {
-            matches!(cause.code, CauseCode::JobWaits | CauseCode::JobStarting | CauseCode::JobRunning | CauseCode::JobStopping)
+            matches!(
+                cause.code,
+                CauseCode::JobWaits
+                    | CauseCode::JobStarting
+                    | CauseCode::JobRunning
+                    | CauseCode::JobStopping
+            )
         });
-        return text + if runs { "\nthe next thing to happen is the end of this job\n" } else { "\nnothing happens next by itself\n" };
+        return text
+            + if runs {
+                "\nthe next thing to happen is the end of this job\n"
+            } else {
+                "\nnothing happens next by itself\n"
+            };
     }
     let mut next = Table::new(["NEXT", "WHEN", "AT"]);
     for action in &explanation.next {
-        next.row([action.action.as_str().into(), when::until(action.at, now).into(), action.at.into()]);
+        next.row([
+            action.action.as_str().into(),
+            when::until(action.at, now).into(),
+            action.at.into(),
+        ]);
     }
     text + "\n" + &paper.table(&next)
 }
@@ -88,32 +121,49 @@ mod tests {
     use super::*;
 
     fn check(width: Option<u16>, told: &str, expected: &[&str]) {
-        let service = crate::args::ServiceArgument { service: "web".to_owned(), app: "shop".to_owned() };
+        let service =
+            crate::args::ServiceArgument { service: "web".to_owned(), app: "shop".to_owned() };
         let instance = ChannelArgument { service, channel: "eu".to_owned() };
         let mut table = Table::new(["BECAUSE", ""]);
         let told = vec![told.to_owned(), told.to_owned()];
         for message in &told {
             table.row(["UPSTREAM_UNSTABLE".into(), message.as_str().into()]);
         }
-        assert_eq!(commands(&told, &table.render(width, false), &instance, &Typed::default()), expected);
+        assert_eq!(
+            commands(&told, &table.render(width, false), &instance, &Typed::default()),
+            expected
+        );
     }
 
     #[test]
     fn a_command_that_the_width_breaks_stands_once_more_and_whole() {
-        let told = "`eu` is not converged; `pvnctl services push web --app shop --channels eu,us` releases to both; `pvnctl jobs list` too";
+        let told = "`eu` is not converged; `pvnctl services push web --app shop --channels eu,us` \
+                    releases to both; `pvnctl jobs list` too";
         check(Some(60), told, &["pvnctl services push web --app shop --channels eu,us"]);
         check(None, told, &[]);
     }
 
     #[test]
     fn a_command_that_names_no_instance_stands_once_more_with_the_names() {
-        check(None, "a new release or `pvnctl services retry` asks anew", &["pvnctl services retry web --app shop --channel eu"]);
-        let gone = "a release (`pvnctl services rollback --to web-3`, or `pvnctl services push`) brings it back";
+        check(
+            None,
+            "a new release or `pvnctl services retry` asks anew",
+            &["pvnctl services retry web --app shop --channel eu"],
+        );
+        let gone = "a release (`pvnctl services rollback --to web-3`, or `pvnctl services push`) \
+                    brings it back";
         check(
             Some(60),
             gone,
-            &["pvnctl services rollback web --app shop --channels eu --to web-3", "pvnctl services push web --app shop --channels eu"],
+            &[
+                "pvnctl services rollback web --app shop --channels eu --to web-3",
+                "pvnctl services push web --app shop --channels eu",
+            ],
         );
-        check(None, "`pvnctl services resume web --app shop --channel eu` and `pvnctl services explain`", &[]);
+        check(
+            None,
+            "`pvnctl services resume web --app shop --channel eu` and `pvnctl services explain`",
+            &[],
+        );
     }
 }

@@ -23,23 +23,35 @@ pub struct Arguments {
 }
 
 /// Prints the service.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let service: Service = client.get(&arguments.service.path(), &[]).await?;
     console.print(&service, |paper| page(&service, paper))?;
     ill::note(client, console).await
 }
 
 fn page(service: &Service, paper: &Paper) -> String {
-    let version = service.version.as_ref().map_or_else(|| "no release yet".to_owned(), |version| format!("version {version}"));
+    let version = service
+        .version
+        .as_ref()
+        .map_or_else(|| "no release yet".to_owned(), |version| format!("version {version}"));
     let mut text = paper.heading(&format!("{}/{}, {version}", service.application, service.name));
     text += &paper.table(&channels(service));
     for instance in &service.channels {
         text += &objects(instance, paper);
         for info in &instance.info {
-            text += &format!("\n{}", paper.heading(&format!("{} in {}", harmless(&info.name), instance.channel)));
+            text += &format!(
+                "\n{}",
+                paper.heading(&format!("{} in {}", harmless(&info.name), instance.channel))
+            );
             text += &format!("{}\n", harmless(info.text.trim_end()));
         }
-        for approval in instance.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending) {
+        for approval in
+            instance.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending)
+        {
             text += &pending(service, instance, approval, paper);
         }
         text += &decided(instance);
@@ -49,7 +61,9 @@ fn page(service: &Service, paper: &Paper) -> String {
 
 fn channels(service: &Service) -> Table {
     let now = when::now();
-    let mut table = Table::new(["CHANNEL", "RUNTIME", "STATUS", "REASON", "VERSION", "SINCE", "NEXT", "MESSAGE"]);
+    let mut table = Table::new([
+        "CHANNEL", "RUNTIME", "STATUS", "REASON", "VERSION", "SINCE", "NEXT", "MESSAGE",
+    ]);
     for instance in &service.channels {
         table.row([
             (&instance.channel).into(),
@@ -85,14 +99,21 @@ fn objects(instance: &Instance, paper: &Paper) -> String {
             object.message.as_str().into(),
         ]);
     }
-    format!("\n{}{}", paper.heading(&format!("objects in {}", instance.channel)), paper.table(&table))
+    format!(
+        "\n{}{}",
+        paper.heading(&format!("objects in {}", instance.channel)),
+        paper.table(&table)
+    )
 }
 
 /// Versions in short: `web-3 2/3, web-2 (inactive), ? drifted`.
 fn versions(object: &RuntimeObject) -> String {
     let one = |version: &schema::output::ObjectVersion| {
-        let mut text = if version.version.is_empty() { "?".to_owned() } else { version.version.clone() };
-        if let (Some(available), Some(target)) = (version.available_replicas, version.target_replicas.or(version.replicas)) {
+        let mut text =
+            if version.version.is_empty() { "?".to_owned() } else { version.version.clone() };
+        if let (Some(available), Some(target)) =
+            (version.available_replicas, version.target_replicas.or(version.replicas))
+        {
             text += &format!(" {available}/{target}");
         }
         if !version.active {
@@ -107,11 +128,20 @@ fn versions(object: &RuntimeObject) -> String {
 }
 
 fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &Paper) -> String {
-    let name = approval.name.as_ref().map(|name| format!(" `{}`", one_line(name))).unwrap_or_default();
+    let name =
+        approval.name.as_ref().map(|name| format!(" `{}`", one_line(name))).unwrap_or_default();
     let said = format!("{} of {} said yes", decision::yes(approval), approval.needed);
-    let text =
-        format!("\n{}{}", paper.heading(&format!("{} asks for approval{name}: {said}", instance.channel)), decision::asked(approval));
-    let commands = decision::commands(service.application.as_str(), service.name.as_str(), instance.channel.as_str(), approval);
+    let text = format!(
+        "\n{}{}",
+        paper.heading(&format!("{} asks for approval{name}: {said}", instance.channel)),
+        decision::asked(approval)
+    );
+    let commands = decision::commands(
+        service.application.as_str(),
+        service.name.as_str(),
+        instance.channel.as_str(),
+        approval,
+    );
     let [approve, reject] = commands.map(|command| paper.typed.command(&command));
     text + &format!("approve it: {approve}\nreject it:  {reject}\n")
 }
@@ -119,19 +149,31 @@ fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &
 /// The newest approval when it was decided: by whom, and on which plan.
 fn decided(instance: &Instance) -> String {
     let newest = instance.approvals.first();
-    let Some(approval) = newest.filter(|approval| matches!(approval.status, ApprovalStatus::Approved | ApprovalStatus::Rejected)) else {
+    let Some(approval) = newest.filter(|approval| {
+        matches!(approval.status, ApprovalStatus::Approved | ApprovalStatus::Rejected)
+    }) else {
         return String::new();
     };
     let now = when::now();
     let said = |vote: &ApprovalVote| {
-        let why = vote.reason.as_ref().map_or_else(String::new, |why| format!(" ({})", one_line(why)));
+        let why =
+            vote.reason.as_ref().map_or_else(String::new, |why| format!(" ({})", one_line(why)));
         format!("{} {} ago{why}", one_line(&vote.who), when::ago(vote.when, now))
     };
     let by: Vec<_> = approval.by.iter().map(said).collect();
-    let other = approval.version.as_ref().filter(|version| instance.desired_version.as_ref().is_some_and(|now| now != *version));
+    let other = approval
+        .version
+        .as_ref()
+        .filter(|version| instance.desired_version.as_ref().is_some_and(|now| now != *version));
     let other = other.map_or_else(String::new, |version| {
         let now = instance.desired_version.as_deref().unwrap_or_default();
         format!(" for {}, not for {},", one_line(version), one_line(now))
     });
-    format!("\n{}{other} in {} is {} by {}\n", decision::describe(approval), instance.channel, approval.status, by.join(", "))
+    format!(
+        "\n{}{other} in {} is {} by {}\n",
+        decision::describe(approval),
+        instance.channel,
+        approval.status,
+        by.join(", ")
+    )
 }

@@ -1,4 +1,5 @@
-//! What stands beside every look at services while the scheduler itself starts nothing: each of them says how it stood when that began.
+//! What stands beside every look at services while the scheduler itself starts nothing: each of
+//! them says how it stood when that began.
 
 use serde_json::Value;
 
@@ -10,9 +11,12 @@ use crate::table::one_line;
 /// How the scheduler begins its own sentence.
 const BEGINS: &str = "nothing new is started ";
 
-/// Says on stderr that nothing is started at present, and why. Where that cannot be asked the look itself has told what there is to tell.
+/// Says on stderr that nothing is started at present, and why. Where that cannot be asked the look
+/// itself has told what there is to tell.
 pub(super) async fn note(client: &Client, console: &mut Console) -> Result<(), Failure> {
-    let Err(Failure::Refused(problem)) = client.get::<Value>(&["readyz"], &[]).await else { return Ok(()) };
+    let Err(Failure::Refused(problem)) = client.get::<Value>(&["readyz"], &[]).await else {
+        return Ok(());
+    };
     if problem.status != 503 {
         return Ok(());
     }

@@ -29,12 +29,20 @@ fn status(text: &str) -> Result<Status, String> {
 }
 
 /// Prints the services.
-pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
-    let query: Vec<_> = [("application", arguments.app), ("status", arguments.status.map(|status| status.to_string()))]
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect();
-    let services = client.list::<ServiceSummary>(&["v1", "services"], &query, arguments.limit).await?;
+pub(super) async fn perform(
+    arguments: Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let query: Vec<_> = [
+        ("application", arguments.app),
+        ("status", arguments.status.map(|status| status.to_string())),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| Some((key, value?)))
+    .collect();
+    let services =
+        client.list::<ServiceSummary>(&["v1", "services"], &query, arguments.limit).await?;
     console.print_list(&services, "no services; make some with `pvnctl configs apply`", table)?;
     ill::note(client, console).await
 }
@@ -44,14 +52,21 @@ fn table(services: &[ServiceSummary]) -> Table {
     for service in services {
         let stands = |channel: &ChannelStatus| {
             // A release may have gone elsewhere only.
-            let other = channel.version.as_ref().filter(|version| service.version.as_ref() != Some(version));
+            let other = channel
+                .version
+                .as_ref()
+                .filter(|version| service.version.as_ref() != Some(version));
             let other = other.map_or_else(String::new, |version| format!(" {version}"));
             format!("{} {}{other}", channel.channel, channel.status)
         };
         let channels: Vec<_> = service.channels.iter().map(stands).collect();
         // The colour of the channel that most wants to be seen.
-        let tones: Vec<_> = service.channels.iter().map(|channel| status_tone(channel.status)).collect();
-        let tone = [Tone::Bad, Tone::Wait, Tone::Busy, Tone::Good].into_iter().find(|tone| tones.contains(tone)).unwrap_or(Tone::Plain);
+        let tones: Vec<_> =
+            service.channels.iter().map(|channel| status_tone(channel.status)).collect();
+        let tone = [Tone::Bad, Tone::Wait, Tone::Busy, Tone::Good]
+            .into_iter()
+            .find(|tone| tones.contains(tone))
+            .unwrap_or(Tone::Plain);
         table.row([
             (&service.application).into(),
             (&service.name).into(),

@@ -42,7 +42,11 @@ pub struct Arguments {
 }
 
 /// Makes the release, and waits for it.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let request = PushRequest {
         params: arguments.params.for_all()?,
         params_for_channel: arguments.params.by_channel()?,
@@ -52,7 +56,15 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     let mut path = arguments.service.path();
     path.push("push");
     let pushed: Pushed = client.post(&path, &request).await?;
-    released(&arguments.service, arguments.channels.clone(), &pushed, arguments.wait.then_some(&arguments.patience), client, console).await
+    released(
+        &arguments.service,
+        arguments.channels.clone(),
+        &pushed,
+        arguments.wait.then_some(&arguments.patience),
+        client,
+        console,
+    )
+    .await
 }
 
 /// Prints the release made, and waits for it when asked to.
@@ -68,9 +80,14 @@ pub(super) async fn released(
         console.go_on_unread();
     }
     let told = tell(pushed, console);
-    told.map_err(|failure| failure.after(|| format!("{} is released all the same", pushed.version)))?;
+    told.map_err(|failure| {
+        failure.after(|| format!("{} is released all the same", pushed.version))
+    })?;
     let Some(patience) = wait else { return Ok(()) };
-    let goal = Goal { channels, ..Goal::of_made(&service.app, &service.service, pushed.release, &pushed.version) };
+    let goal = Goal {
+        channels,
+        ..Goal::of_made(&service.app, &service.service, pushed.release, &pushed.version)
+    };
     wait::until_converged(client, vec![goal], patience.duration(), console).await
 }
 

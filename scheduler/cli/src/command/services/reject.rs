@@ -10,7 +10,8 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl services reject web --app shop --channel production --reason 'this would delete the database'
+  pvnctl services reject web --app shop --channel production --reason 'this would delete the \
+                        database'
 
 `pvnctl services get` shows what is asked, and the plan if there is one.";
 
@@ -24,7 +25,11 @@ pub struct Arguments {
 }
 
 /// Sends the decision. To say no one need not have seen the plan.
-pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(super) async fn perform(
+    arguments: Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let Common { instance, reason, approval, plan_digest } = arguments.common;
     let request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
     decision::send("reject", &instance, &request, client, console).await

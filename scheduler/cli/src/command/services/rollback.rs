@@ -11,7 +11,8 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl services rollback web --app shop                  undoes the newest push, where nobody did yet
+  pvnctl services rollback web --app shop                  undoes the newest push, where nobody \
+                        did yet
   pvnctl services rollback web --app shop --to web-7 --wait
 
 A rollback is a new release with the values of an earlier one.";
@@ -23,10 +24,12 @@ pub struct Arguments {
     /// Which service.
     #[command(flatten)]
     service: ServiceArgument,
-    /// To which version [default: the one that was converged before; never forward to what was left]
+    /// To which version [default: the one that was converged before; never forward to what was
+    /// left]
     #[arg(long, alias = "version", value_name = "VERSION")]
     to: Option<String>,
-    /// Only these release channels, separated by commas [default: with --to all, else those of the newest push]
+    /// Only these release channels, separated by commas [default: with --to all, else those of the
+    /// newest push]
     #[arg(long, value_name = "CHANNELS", value_delimiter = ',', value_parser = listed_name)]
     channels: Option<Vec<String>>,
     /// Wait until the release has converged
@@ -38,10 +41,23 @@ pub struct Arguments {
 }
 
 /// Makes the release, and waits for it.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
-    let request = RollbackRequest { version: arguments.to.clone(), channels: arguments.channels.clone() };
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let request =
+        RollbackRequest { version: arguments.to.clone(), channels: arguments.channels.clone() };
     let mut path = arguments.service.path();
     path.push("rollback");
     let pushed: Pushed = client.post(&path, &request).await?;
-    released(&arguments.service, arguments.channels.clone(), &pushed, arguments.wait.then_some(&arguments.patience), client, console).await
+    released(
+        &arguments.service,
+        arguments.channels.clone(),
+        &pushed,
+        arguments.wait.then_some(&arguments.patience),
+        client,
+        console,
+    )
+    .await
 }

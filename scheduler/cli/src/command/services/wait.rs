@@ -32,7 +32,14 @@ pub struct Arguments {
 }
 
 /// Waits.
-pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
-    let goal = Goal { channels: arguments.channels.clone(), ..Goal::of_service(&arguments.service.app, &arguments.service.service) };
+pub(super) async fn perform(
+    arguments: &Arguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let goal = Goal {
+        channels: arguments.channels.clone(),
+        ..Goal::of_service(&arguments.service.app, &arguments.service.service)
+    };
     wait::until_converged(client, vec![goal], arguments.patience.duration(), console).await
 }

@@ -6,9 +6,17 @@ use super::*;
 
 #[test]
 fn p2_a_rollback_that_was_refused_took_nothing_back_also_when_its_channel_leaves_the_config() {
-    let back = |number: u8| Desired { is_rollback: true, stable_before: true, ..newer(&gated(&[manual(false, 1)]), number) };
+    let back = |number: u8| Desired {
+        is_rollback: true,
+        stable_before: true,
+        ..newer(&gated(&[manual(false, 1)]), number)
+    };
     for leaves in [false, true] {
-        let deadline = || Desired { progress_deadline: Some(Duration::from_secs(60)), auto_rollback: true, ..exit_code() };
+        let deadline = || Desired {
+            progress_deadline: Some(Duration::from_secs(60)),
+            auto_rollback: true,
+            ..exit_code()
+        };
         let mut it = Scenario::new(exit_code());
         it.run(Fetch, 0);
         it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
@@ -53,7 +61,11 @@ fn a_yes_to_a_plan_without_words_outlives_its_bytes() {
     let mut it = Scenario::new(gated(&[manual(false, 2)]));
     for (second, who) in [(0, "ann"), (40, "bob")] {
         let bytes = format!("at {second}");
-        it.until(second).run_with(Fetch, 2, FetchResult { plan: Some(BlobId::of(bytes.as_bytes())), ..FetchResult::default() });
+        it.until(second).run_with(
+            Fetch,
+            2,
+            FetchResult { plan: Some(BlobId::of(bytes.as_bytes())), ..FetchResult::default() },
+        );
         it.approve(who);
     }
     it.start(Apply);

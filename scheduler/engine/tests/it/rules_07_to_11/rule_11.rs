@@ -38,7 +38,10 @@ fn p1_rule_11_fetch_looks_but_no_apply_comes_beside_one_on_a_node_that_does_not_
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 2);
     let apply = it.start(Apply);
-    it.ends(apply.job, Outcome::Unknown { why: "its node does not answer".to_owned(), gone: false });
+    it.ends(
+        apply.job,
+        Outcome::Unknown { why: "its node does not answer".to_owned(), gone: false },
+    );
     it.run(Fetch, 2);
     it.until(100_000).run(Fetch, 2);
     it.declines(Apply);
@@ -112,7 +115,10 @@ fn rule_11_what_the_surroundings_prevented_is_started_anew_with_back_off() {
     for wait in [1, 2, 4, 8] {
         let apply = it.start(Apply);
         assert_eq!((apply.attempt, apply.fetch_job), (1, Some(fetched.job)));
-        it.ends(apply.job, Outcome::NotStarted { why: "no process slots".to_owned(), surroundings: true });
+        it.ends(
+            apply.job,
+            Outcome::NotStarted { why: "no process slots".to_owned(), surroundings: true },
+        );
         it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
         it.run_with(Fetch, 2, plan("p2", "one to add"));
         it.declines(Apply);
@@ -128,10 +134,23 @@ fn rule_11_a_command_that_cannot_start_is_a_failure() {
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 2);
     let apply = it.start(Apply);
-    it.ends(apply.job, Outcome::NotStarted { why: "no such program: terrafrom".to_owned(), surroundings: false });
+    it.ends(
+        apply.job,
+        Outcome::NotStarted { why: "no such program: terrafrom".to_owned(), surroundings: false },
+    );
     it.is("FAILED APPLY_FAILED");
     assert!(it.state().standing().message.contains("no such program: terrafrom"));
     let fetch = it.start(Fetch);
-    it.ends(fetch.job, Outcome::NotStarted { why: "no such program".to_owned(), surroundings: false });
-    assert_eq!(it.state().approvals().iter().filter(|approval| approval.status == ApprovalStatus::Pending).count(), 0);
+    it.ends(
+        fetch.job,
+        Outcome::NotStarted { why: "no such program".to_owned(), surroundings: false },
+    );
+    assert_eq!(
+        it.state()
+            .approvals()
+            .iter()
+            .filter(|approval| approval.status == ApprovalStatus::Pending)
+            .count(),
+        0
+    );
 }

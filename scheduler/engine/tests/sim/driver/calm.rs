@@ -1,4 +1,5 @@
-//! The end of a run: faults and people stop, and everything desired has to become so within a bound.
+//! The end of a run: faults and people stop, and everything desired has to become so within a
+//! bound.
 
 use std::time::Duration;
 
@@ -16,14 +17,21 @@ impl Driver {
             let process = self.world.processes.get_mut(&job).unwrap();
             process.mute = false;
             if process.alive {
-                let over = if process.outcome.is_none() { Happening::End(job) } else { Happening::Bury(job) };
+                let over = if process.outcome.is_none() {
+                    Happening::End(job)
+                } else {
+                    Happening::Bury(job)
+                };
                 self.after(1_000, over);
             }
         }
         for shape in &mut self.shapes {
             // People give a schedule that has run out another one.
             if let Observe::Poll(policy) = &mut shape.observe {
-                policy.cadence = Cadence::Interval { poll: Duration::from_secs(30), steady: Duration::from_secs(300) };
+                policy.cadence = Cadence::Interval {
+                    poll: Duration::from_secs(30),
+                    steady: Duration::from_secs(300),
+                };
             }
         }
         for service in 0..SERVICES {
@@ -39,8 +47,10 @@ impl Driver {
         let done = |instance: usize| {
             let (state, target) = (&self.states[instance], &self.world.targets[instance]);
             let looks = self.shapes[instance].observe.looks();
-            let so = target.version.as_ref() == Some(&self.shapes[instance].version) && target.drift == 0;
-            state.converged_version() == Some(self.shapes[instance].version.as_str()) && (so || !looks)
+            let so = target.version.as_ref() == Some(&self.shapes[instance].version)
+                && target.drift == 0;
+            state.converged_version() == Some(self.shapes[instance].version.as_str())
+                && (so || !looks)
         };
         (0..self.states.len()).find(|instance| !done(*instance))
     }
@@ -54,39 +64,64 @@ impl Driver {
             state,
             &self.lanes,
             self.wall(),
-            Surroundings { name: &|id| format!("instance {}", self.ids[&id]), ..Surroundings::default() },
+            Surroundings {
+                name: &|id| format!("instance {}", self.ids[&id]),
+                ..Surroundings::default()
+            },
         );
-        assert!(!told.causes.is_empty() && told.causes.iter().all(|cause| !cause.message.is_empty()), "nothing to say: {told:#?}");
-        let waits_for_world = told.causes.iter().any(|cause| ["ends", "pvnctl"].iter().any(|word| cause.message.contains(word)));
+        assert!(
+            !told.causes.is_empty() && told.causes.iter().all(|cause| !cause.message.is_empty()),
+            "nothing to say: {told:#?}"
+        );
+        let waits_for_world = told
+            .causes
+            .iter()
+            .any(|cause| ["ends", "pvnctl"].iter().any(|word| cause.message.contains(word)));
         let moves = !told.next.is_empty()
             || waits_for_world
-            || told.causes.iter().any(|cause| cause.until.is_some() || cause.code == CauseCode::StartsNow);
+            || told
+                .causes
+                .iter()
+                .any(|cause| cause.until.is_some() || cause.code == CauseCode::StartsNow);
         let rests = matches!(told.status, Status::Converged | Status::Deleted);
         assert!(moves || rests, "P3: no way out: {told:#?}");
     }
 
-    /// Whoever holds places for ever: a runtime that holds none has one when it wants one, or one of the last three is
-    /// in others' hands for moments only.
+    /// Whoever holds places for ever: a runtime that holds none has one when it wants one, or one
+    /// of the last three is in others' hands for moments only.
     fn others_go_on(&self) {
         for kind in [JobKind::Fetch, JobKind::Apply] {
             let mut held: BTreeMap<&str, usize> = BTreeMap::new();
             let mut all = 0;
-            for job in self.states.iter().flat_map(State::jobs_in_flight).filter(|job| job.kind == kind) {
+            for job in
+                self.states.iter().flat_map(State::jobs_in_flight).filter(|job| job.kind == kind)
+            {
                 *held.entry(job.runtime.as_str()).or_default() += 1;
                 all += 1;
             }
             let total = limits().fetch.total as usize;
             let sick = held.get("sick").copied().unwrap_or(0);
-            assert!(sick <= total * 3 / 4, "{kind}: the runtime that hangs has {sick} of {total} places");
+            assert!(
+                sick <= total * 3 / 4,
+                "{kind}: the runtime that hangs has {sick} of {total} places"
+            );
             for state in self.states.iter().filter(|_| all < total && !self.crashed) {
-                let Some(desired) = state.desired().filter(|_| state.wants(kind).is_some()) else { continue };
-                if held.contains_key(desired.runtime.as_str()) || self.lanes.next_wake(self.wall()).is_some() {
+                let Some(desired) = state.desired().filter(|_| state.wants(kind).is_some()) else {
+                    continue;
+                };
+                if held.contains_key(desired.runtime.as_str())
+                    || self.lanes.next_wake(self.wall()).is_some()
+                {
                     continue;
                 }
                 let blocked = self.lanes.blocked(state, kind, self.wall());
-                // Its own limit, and what may still run counts against that until a person says otherwise.
+                // Its own limit, and what may still run counts against that until a person says
+                // otherwise.
                 let is_given_up = matches!(&blocked, Blocked::Runtime { holders, .. } if holders.iter().any(|holder| holder.is_given_up));
-                assert!(is_given_up || matches!(blocked, Blocked::NotBlocked | Blocked::Pace), "{blocked:?}");
+                assert!(
+                    is_given_up || matches!(blocked, Blocked::NotBlocked | Blocked::Pace),
+                    "{blocked:?}"
+                );
             }
         }
     }
@@ -96,10 +131,16 @@ impl Driver {
             &self.states[instance],
             &self.lanes,
             self.wall(),
-            Surroundings { name: &|id| format!("instance {}", self.ids[&id]), ..Surroundings::default() },
+            Surroundings {
+                name: &|id| format!("instance {}", self.ids[&id]),
+                ..Surroundings::default()
+            },
         );
         let (shape, target) = (&self.shapes[instance], &self.world.targets[instance]);
-        format!("instance {instance}: {told:#?}\nwanted {shape:?}\nis {target:?}\n{:#?}", self.states[instance])
+        format!(
+            "instance {instance}: {told:#?}\nwanted {shape:?}\nis {target:?}\n{:#?}",
+            self.states[instance]
+        )
     }
 }
 
@@ -108,9 +149,15 @@ impl Drop for Driver {
         if std::thread::panicking() {
             for (at, instance, event, status) in &self.trace {
                 let text = format!("{event:?}");
-                eprintln!("{at} instance {instance}: {} -> {status}", text.get(..240).unwrap_or(&text));
+                eprintln!(
+                    "{at} instance {instance}: {} -> {status}",
+                    text.get(..240).unwrap_or(&text)
+                );
             }
-            eprintln!("seed {}, step {}: run again with PVN_SIM_SEED={}", self.seed, self.steps, self.seed);
+            eprintln!(
+                "seed {}, step {}: run again with PVN_SIM_SEED={}",
+                self.seed, self.steps, self.seed
+            );
         }
     }
 }

@@ -24,7 +24,8 @@ impl Driver {
         self.known_offset_ms = self.offset_ms;
     }
 
-    /// It may have jumped while the daemon was down; in the same boot of the machine that is known, elsewhere it is not.
+    /// It may have jumped while the daemon was down; in the same boot of the machine that is known,
+    /// elsewhere it is not.
     pub(super) fn clock_while_down(&mut self) {
         let looked_at = self.wall();
         if !self.calm && self.random.one_in(3) {
@@ -39,7 +40,10 @@ impl Driver {
         for instance in 0..self.states.len() {
             let state = &self.states[instance];
             if state.follows_elapsed_time() || state.seen_at() > now {
-                self.handle(instance, Event::Recovered { stepped: ClockStep::from_millis(stepped_ms), looked_at });
+                self.handle(
+                    instance,
+                    Event::Recovered { stepped: ClockStep::from_millis(stepped_ms), looked_at },
+                );
             }
         }
         self.whole = false;

@@ -1,4 +1,5 @@
-//! What the runner and the network do: start commands, lose sight of them, tell of them late, twice or never.
+//! What the runner and the network do: start commands, lose sight of them, tell of them late, twice
+//! or never.
 
 use super::*;
 
@@ -33,7 +34,11 @@ impl Driver {
         let hangs = !calm && (instance >= SICK * 2 || random.one_in(40));
         let mute = !calm && random.one_in(60);
         let immortal = !calm && random.one_in(if mute { 2 } else { 60 });
-        let takes = if random.one_in(20) { random.between(1_000, 900_000) } else { random.between(10, 20_000) };
+        let takes = if random.one_in(20) {
+            random.between(1_000, 900_000)
+        } else {
+            random.between(10, 20_000)
+        };
         let process = Process {
             instance,
             decoration: (!calm && random.one_in(4)).then(|| outputs::objects(random)),
@@ -56,9 +61,21 @@ impl Driver {
         if !calm && self.random.one_in(8) {
             // Words that may come late, and never move anything.
             let until = Timestamp::from_millis(START_MS + self.true_ms + 60_000);
-            let wait = Wait { why: "no room".to_owned(), ends_when: "there is".to_owned(), until, tried_again: true, is_unseen: false };
+            let wait = Wait {
+                why: "no room".to_owned(),
+                ends_when: "there is".to_owned(),
+                until,
+                tried_again: true,
+                is_unseen: false,
+            };
             let delay = self.random.between(0, 5_000);
-            self.after(delay, Happening::Deliver(instance, Box::new(Event::JobWaits { job, wait: Some(Box::new(wait)) })));
+            self.after(
+                delay,
+                Happening::Deliver(
+                    instance,
+                    Box::new(Event::JobWaits { job, wait: Some(Box::new(wait)) }),
+                ),
+            );
         }
         self.world.start(process);
         if !hangs {
@@ -80,13 +97,19 @@ impl Driver {
         }
         let times = if !self.calm && self.random.one_in(10) { 2 } else { 1 };
         for _ in 0..times {
-            let delay = if !self.calm && self.random.one_in(10) { self.random.between(0, 300_000) } else { self.random.between(0, 500) };
+            let delay = if !self.calm && self.random.one_in(10) {
+                self.random.between(0, 300_000)
+            } else {
+                self.random.between(0, 500)
+            };
             self.after(delay, Happening::Tell(job));
         }
     }
 
     pub(super) fn tell(&mut self, job: JobId) {
-        let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute) else { return };
+        let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute) else {
+            return;
+        };
         let Some(outcome) = process.outcome.clone() else { return };
         self.handle(process.instance, Event::JobEnded { job, outcome });
     }

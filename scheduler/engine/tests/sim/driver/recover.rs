@@ -1,10 +1,11 @@
-//! The daemon comes back: with another flag, another config, by another clock; and hands over what it had only decided.
+//! The daemon comes back: with another flag, another config, by another clock; and hands over what
+//! it had only decided.
 
 use super::*;
 
 impl Driver {
-    /// Starting up and recovering are the same: rebuild from the database, perform what is pending, relist, look at
-    /// the time.
+    /// Starting up and recovering are the same: rebuild from the database, perform what is pending,
+    /// relist, look at the time.
     pub(super) fn restart(&mut self) {
         self.crashed = false;
         self.waiting.clear();
@@ -39,7 +40,9 @@ impl Driver {
             && let Some((instance, action)) = again.pop()
         {
             match action {
-                Action::Start(start) if !self.world.processes.contains_key(&start.job) => self.hand_over(instance, start),
+                Action::Start(start) if !self.world.processes.contains_key(&start.job) => {
+                    self.hand_over(instance, start)
+                }
                 action => {
                     if self.random.one_in(3) {
                         self.perform(instance, action.clone());
@@ -60,7 +63,9 @@ impl Driver {
         let job = start.job;
         let now = self.wall();
         match start_now(&self.states[instance], job, now) {
-            Start::Holds { until } => assert!(until.is_none_or(|until| until > now), "what holds is not over: {until:?}"),
+            Start::Holds { until } => {
+                assert!(until.is_none_or(|until| until > now), "what holds is not over: {until:?}")
+            }
             Start::Void => {
                 self.handle(instance, Event::Unstarted { job });
                 if self.crashed {
@@ -72,7 +77,10 @@ impl Driver {
             }
             Start::Stopped => {
                 self.waiting.remove(&job);
-                let outcome = Outcome::NotStarted { why: "stopped before it was started".to_owned(), surroundings: true };
+                let outcome = Outcome::NotStarted {
+                    why: "stopped before it was started".to_owned(),
+                    surroundings: true,
+                };
                 return self.handle(instance, Event::JobEnded { job, outcome });
             }
             Start::Over => {
@@ -99,18 +107,30 @@ impl Driver {
         }
     }
 
-    /// The runner lists everything that it knows of, and every channel is told again how the one before it stands.
+    /// The runner lists everything that it knows of, and every channel is told again how the one
+    /// before it stands.
     pub(super) fn relist(&mut self) {
         for instance in 0..self.states.len() {
             if instance.is_multiple_of(2) {
-                let converged_version = self.states[instance].converged_version().map(str::to_owned);
+                let converged_version =
+                    self.states[instance].converged_version().map(str::to_owned);
                 let rolled_back = self.states[instance].rolled_back().cloned().map(Box::new);
-                let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version, rolled_back };
+                let event = Event::Upstream {
+                    channel: "staging".parse().unwrap(),
+                    converged_version,
+                    rolled_back,
+                };
                 self.after(0, Happening::Deliver(instance + 1, Box::new(event)));
             }
-            let jobs: Vec<_> = self.states[instance].jobs_in_flight().map(|job| (job.id, job.started_at.is_some())).collect();
+            let jobs: Vec<_> = self.states[instance]
+                .jobs_in_flight()
+                .map(|job| (job.id, job.started_at.is_some()))
+                .collect();
             for (job, started) in jobs {
-                let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute) else { continue };
+                let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute)
+                else {
+                    continue;
+                };
                 if process.outcome.is_some() {
                     self.after(0, Happening::Tell(job));
                 } else if !started {
@@ -120,10 +140,18 @@ impl Driver {
             }
         }
         let states = &self.states;
-        let queued: BTreeSet<JobId> =
-            self.queue.values().filter_map(|happening| if let Happening::Tell(job) = happening { Some(*job) } else { None }).collect();
+        let queued: BTreeSet<JobId> = self
+            .queue
+            .values()
+            .filter_map(
+                |happening| if let Happening::Tell(job) = happening { Some(*job) } else { None },
+            )
+            .collect();
         self.world.forget(|job| {
-            queued.contains(&job) || states.iter().any(|state| state.job(job).is_some() || state.given_up().any(|known| known == job))
+            queued.contains(&job)
+                || states.iter().any(|state| {
+                    state.job(job).is_some() || state.given_up().any(|known| known == job)
+                })
         });
     }
 }

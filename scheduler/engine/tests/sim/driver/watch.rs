@@ -1,11 +1,14 @@
-//! Those who watch instead of being run: each looks anew for every generation, tells the same again in time, and is late, twice, lost,
-//! wrong, of before, or silent for long.
+//! Those who watch instead of being run: each looks anew for every generation, tells the same again
+//! in time, and is late, twice, lost, wrong, of before, or silent for long.
 
-use engine::observation::{Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport};
+use engine::observation::{
+    Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport,
+};
 
 use super::*;
 
-/// How often a watch tells the same again at least: well within the shortest freshness that is configured.
+/// How often a watch tells the same again at least: well within the shortest freshness that is
+/// configured.
 const AGAIN_MS: i64 = 30_000;
 
 /// In every other world some instances are watched.
@@ -34,7 +37,8 @@ impl Watcher {
 impl Driver {
     /// After each commit: who watches does so for the generation that is wanted now.
     pub(super) fn follow(&mut self, instance: usize) {
-        let (wanted, turn) = (self.states[instance].watch_generation(), self.watchers[instance].turn + 1);
+        let (wanted, turn) =
+            (self.states[instance].watch_generation(), self.watchers[instance].turn + 1);
         let watcher = &mut self.watchers[instance];
         if watcher.generation == wanted {
             return;
@@ -59,17 +63,29 @@ impl Driver {
             self.after(again_ms, Happening::Watch(instance, turn, generation));
         }
         if !calm && self.random.one_in(100) {
-            self.watchers[instance].silent_until_ms = true_ms + self.random.between(60_000, 3_600_000);
+            self.watchers[instance].silent_until_ms =
+                true_ms + self.random.between(60_000, 3_600_000);
         }
         if !calm && (self.watchers[instance].silent_until_ms > true_ms || self.random.one_in(10)) {
             return;
         }
         let result = self.seen(instance);
-        let observation = Observation { source: ObservationSource::Watch(generation), at: self.wall(), result };
+        let observation =
+            Observation { source: ObservationSource::Watch(generation), at: self.wall(), result };
         let times = if !calm && self.random.one_in(10) { 2 } else { 1 };
         for _ in 0..times {
-            let delay = if !calm && self.random.one_in(20) { self.random.between(0, 300_000) } else { self.random.between(0, 500) };
-            self.after(delay, Happening::Deliver(instance, Box::new(Event::Observed(Box::new(observation.clone())))));
+            let delay = if !calm && self.random.one_in(20) {
+                self.random.between(0, 300_000)
+            } else {
+                self.random.between(0, 500)
+            };
+            self.after(
+                delay,
+                Happening::Deliver(
+                    instance,
+                    Box::new(Event::Observed(Box::new(observation.clone()))),
+                ),
+            );
         }
     }
 
@@ -81,8 +97,12 @@ impl Driver {
         }
         let is_mistaken = !self.calm && self.random.one_in(25);
         let target = &self.world.targets[instance];
-        let version = self.states[instance].desired().map(|desired| desired.version.clone()).unwrap_or_default();
-        let is_clean = (target.version.as_ref() == Some(&version) && target.drift == 0) != is_mistaken;
+        let version = self.states[instance]
+            .desired()
+            .map(|desired| desired.version.clone())
+            .unwrap_or_default();
+        let is_clean =
+            (target.version.as_ref() == Some(&version) && target.drift == 0) != is_mistaken;
         let what = format!("{:?} {} to {version}", target.version, target.drift);
         let compares = (instance / 2).is_multiple_of(2);
         let world = match (compares, is_clean) {
@@ -94,7 +114,8 @@ impl Driver {
                 ObservedWorld::Objects(vec![serde_json::from_value(object).unwrap()])
             }
         };
-        let (fingerprint, explanation) = (Some(BlobId::of(what.as_bytes())), compares.then_some(what));
+        let (fingerprint, explanation) =
+            (Some(BlobId::of(what.as_bytes())), compares.then_some(what));
         Ok(WorldReport { world, fingerprint, plan: None, explanation, is_cut: false, doubt: None })
     }
 }

@@ -4,18 +4,27 @@ use super::*;
 
 impl Account {
     pub(super) fn spend(&mut self) {
-        self.grants.values_mut().filter(|grant| grant.kind == ApprovalKind::Apply).for_each(|grant| grant.spent = true);
+        self.grants
+            .values_mut()
+            .filter(|grant| grant.kind == ApprovalKind::Apply)
+            .for_each(|grant| grant.spent = true);
     }
 
     pub(super) fn bound(&self, fingerprint: Option<BlobId>) -> bool {
-        let counts =
-            |grant: &Grant| !grant.spent && !grant.rejected && grant.kind == ApprovalKind::Apply && grant.fingerprint == fingerprint;
+        let counts = |grant: &Grant| {
+            !grant.spent
+                && !grant.rejected
+                && grant.kind == ApprovalKind::Apply
+                && grant.fingerprint == fingerprint
+        };
         self.grants.values().any(counts)
     }
 
     pub(super) fn looked(&mut self, flight: &Flight, outcome: Option<&Outcome>) {
         let Some(desired) = &self.desired else { return };
-        if flight.unwanted || (flight.start.release, flight.start.compiled) != (desired.release, desired.compiled) {
+        if flight.unwanted
+            || (flight.start.release, flight.start.compiled) != (desired.release, desired.compiled)
+        {
             return;
         }
         let Some(Outcome::Exited { code, seen, .. }) = outcome else { return };
@@ -35,11 +44,17 @@ impl Account {
             }
             Answer::Work(fingerprint, plan) => {
                 self.fresh = Some(fingerprint);
-                let of_others =
-                    |grant: &&mut Grant| grant.kind == ApprovalKind::Apply && !grant.rejected && grant.fingerprint != fingerprint;
+                let of_others = |grant: &&mut Grant| {
+                    grant.kind == ApprovalKind::Apply
+                        && !grant.rejected
+                        && grant.fingerprint != fingerprint
+                };
                 self.grants.values_mut().filter(of_others).for_each(|grant| grant.spent = true);
-                let keeps =
-                    self.bound(fingerprint) && self.work.as_ref().is_some_and(|work| work.fingerprint == fingerprint && !work.stale);
+                let keeps = self.bound(fingerprint)
+                    && self
+                        .work
+                        .as_ref()
+                        .is_some_and(|work| work.fingerprint == fingerprint && !work.stale);
                 if !keeps {
                     self.work = Some(Work { fingerprint, plan, job, stale: false });
                 }
@@ -48,11 +63,14 @@ impl Account {
     }
 
     pub(super) fn applied(&mut self, flight: &Flight, outcome: Option<&Outcome>) {
-        let misfired = flight.stopped_ms.is_none() && matches!(outcome, Some(Outcome::NotStarted { surroundings: true, .. }));
-        let retryable = flight.stopped_ms.is_none() && matches!(outcome, Some(Outcome::Exited { code: 75, .. }));
+        let misfired = flight.stopped_ms.is_none()
+            && matches!(outcome, Some(Outcome::NotStarted { surroundings: true, .. }));
+        let retryable = flight.stopped_ms.is_none()
+            && matches!(outcome, Some(Outcome::Exited { code: 75, .. }));
         let lost = matches!(outcome, Some(Outcome::InputLost { .. }));
         let never_ran = misfired || (lost && flight.stopped_ms.is_none());
-        let of_this = self.desired.as_ref().is_some_and(|desired| desired.release == flight.start.release);
+        let of_this =
+            self.desired.as_ref().is_some_and(|desired| desired.release == flight.start.release);
         self.cancelled |= flight.cancelled && of_this;
         if !misfired {
             self.fresh = None;
@@ -71,25 +89,46 @@ impl Account {
         assert!(!self.observer, "an observer never applies");
         assert!(!self.cancelled, "P7: no further attempt after a cancel");
         if desired.apply.window.is_some() {
-            assert!(now.as_millis().rem_euclid(3_600_000) < WINDOW_MS, "P2: {job} at {now} is outside its window");
+            assert!(
+                now.as_millis().rem_euclid(3_600_000) < WINDOW_MS,
+                "P2: {job} at {now} is outside its window"
+            );
         }
         let mut fingerprint = None;
         if desired.observe.looks() {
             let work = self.work.as_ref().unwrap_or_else(|| panic!("{job} without work"));
             fingerprint = work.fingerprint;
-            assert_eq!(self.fresh, Some(fingerprint), "{job}: what was seen since the last apply is this work");
-            assert_eq!((start.fetch_job, start.plan), (work.job, work.plan), "P2: the plan that was shown is the one that runs");
+            assert_eq!(
+                self.fresh,
+                Some(fingerprint),
+                "{job}: what was seen since the last apply is this work"
+            );
+            assert_eq!(
+                (start.fetch_job, start.plan),
+                (work.job, work.plan),
+                "P2: the plan that was shown is the one that runs"
+            );
         }
-        let is_no = |grant: &Grant| grant.rejected && !grant.spent && grant.kind != ApprovalKind::Apply;
-        assert!(!self.grants.values().any(is_no), "P2: {job} although somebody said no to the release, and nobody has asked anew");
+        let is_no =
+            |grant: &Grant| grant.rejected && !grant.spent && grant.kind != ApprovalKind::Apply;
+        assert!(
+            !self.grants.values().any(is_no),
+            "P2: {job} although somebody said no to the release, and nobody has asked anew"
+        );
         for gate in &desired.gates {
             match gate {
-                Gate::ChannelsStable { .. } => assert!(self.heard.contains(&desired.version), "P8: upstream was stable"),
+                Gate::ChannelsStable { .. } => {
+                    assert!(self.heard.contains(&desired.version), "P8: upstream was stable")
+                }
                 Gate::ManualApproval { every_action: true, min_approvers, .. } => {
                     self.given(ApprovalKind::Apply, Some(fingerprint), *min_approvers, now);
                 }
-                Gate::ManualApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Manual, None, *min_approvers, now),
-                Gate::SharedApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Shared, None, *min_approvers, now),
+                Gate::ManualApproval { min_approvers, .. } if !self.arrived => {
+                    self.given(ApprovalKind::Manual, None, *min_approvers, now)
+                }
+                Gate::SharedApproval { min_approvers, .. } if !self.arrived => {
+                    self.given(ApprovalKind::Shared, None, *min_approvers, now)
+                }
                 Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => {}
             }
         }
@@ -98,24 +137,39 @@ impl Account {
         }
     }
 
-    pub(super) fn given(&self, kind: ApprovalKind, fingerprint: Option<Option<BlobId>>, needed: u32, now: Timestamp) {
+    pub(super) fn given(
+        &self,
+        kind: ApprovalKind,
+        fingerprint: Option<Option<BlobId>>,
+        needed: u32,
+        now: Timestamp,
+    ) {
         let fits = |grant: &Grant| {
             let about = fingerprint.is_none_or(|fingerprint| grant.fingerprint == fingerprint);
             let valid = grant.expires_at.is_none_or(|at| at > now);
-            grant.kind == kind && about && valid && !grant.spent && !grant.rejected && grant.yes() >= needed as usize
+            grant.kind == kind
+                && about
+                && valid
+                && !grant.spent
+                && !grant.rejected
+                && grant.yes() >= needed as usize
         };
         assert!(self.grants.values().any(fits), "P2: approved by {needed} people ({kind})");
     }
 }
 
-/// What a fetch says, read a second time and more simply: the world's targets have one object and one active version.
+/// What a fetch says, read a second time and more simply: the world's targets have one object and
+/// one active version.
 fn answer(desired: &Desired, code: i32, seen: &FetchResult) -> Answer {
     match desired.observe.poll().map(|poll| poll.mode) {
         Some(FetchAnswer::ExitCode) if code == 0 => Answer::Clean,
         Some(FetchAnswer::ExitCode) if code == 2 => Answer::Work(seen.fingerprint(), seen.plan),
         Some(FetchAnswer::StructuredOutput) if code == 0 => match &seen.objects {
             Some(Ok(objects))
-                if !objects.is_empty() && objects.iter().all(|object| object.versions.iter().any(|at| at.version == desired.version)) =>
+                if !objects.is_empty()
+                    && objects.iter().all(|object| {
+                        object.versions.iter().any(|at| at.version == desired.version)
+                    }) =>
             {
                 Answer::Clean
             }

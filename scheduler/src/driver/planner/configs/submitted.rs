@@ -40,16 +40,23 @@ impl SubmittedDocument {
     }
 }
 
-/// Names what documents were compared with: the version of a document says which text is stored. What is lost with channels counts
-/// with it.
+/// Names what documents were compared with: the version of a document says which text is stored.
+/// What is lost with channels counts with it.
 pub(super) fn basis(given: &[SubmittedDocument], going: &[RemovedChannel]) -> String {
     let compared = |given: &SubmittedDocument| {
         let document = &given.document;
-        (document.kind(), document.application().cloned(), document.name().to_owned(), given.change, given.version)
+        (
+            document.kind(),
+            document.application().cloned(),
+            document.name().to_owned(),
+            given.change,
+            given.version,
+        )
     };
     let compared: Vec<_> = given.iter().map(compared).collect();
     let lost: Vec<_> = going.iter().flat_map(RemovedChannel::lost).collect();
-    BlobId::of(&serde_json::to_vec(&(compared, lost)).expect("our own types have JSON forms")).to_string()
+    BlobId::of(&serde_json::to_vec(&(compared, lost)).expect("our own types have JSON forms"))
+        .to_string()
 }
 
 pub(super) fn compare(estate: &ConfigSnapshot, document: Arc<Document>) -> SubmittedDocument {
@@ -61,8 +68,12 @@ pub(super) fn compare(estate: &ConfigSnapshot, document: Arc<Document>) -> Submi
     let new = document.source().text.as_str();
     let (change, version, diff) = match stored {
         None => ("created", 1, diff::diff(&label, None, new)),
-        Some(stored) if stored.digest == document.digest().to_string() => ("unchanged", stored.version, String::new()),
-        Some(stored) => ("changed", stored.version + 1, diff::diff(&label, Some(&stored.source.text), new)),
+        Some(stored) if stored.digest == document.digest().to_string() => {
+            ("unchanged", stored.version, String::new())
+        }
+        Some(stored) => {
+            ("changed", stored.version + 1, diff::diff(&label, Some(&stored.source.text), new))
+        }
     };
     SubmittedDocument { change, version, diff, document }
 }

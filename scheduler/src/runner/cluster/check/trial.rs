@@ -1,8 +1,9 @@
-//! A job of our own on a cluster: it puts the wrapper into a Pod as for any job, and the wrapper reports to us. It goes the way
-//! of all jobs, beside them: what becomes of it is told to the check alone.
+//! A job of our own on a cluster: it puts the wrapper into a Pod as for any job, and the wrapper
+//! reports to us. It goes the way of all jobs, beside them: what becomes of it is told to the check
+//! alone.
 //!
-//! What always holds, however it ends: its Job is deleted; one that this daemon's death leaves suspended is deleted by the next
-//! start, and one that was let go ends and is gone by itself.
+//! What always holds, however it ends: its Job is deleted; one that this daemon's death leaves
+//! suspended is deleted by the next start, and one that was let go ends and is gone by itself.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -29,13 +30,15 @@ use crate::compile::{ClusterPlace, Command};
 use crate::runner::job_tasks::JobTasks;
 use crate::runner::{ClusterJob, End, JobSpec, JobWait, RunnerEvent};
 
-/// When the cluster ends the Job by itself, and how long it keeps it then, seconds: longer than any check.
+/// When the cluster ends the Job by itself, and how long it keeps it then, seconds: longer than any
+/// check.
 const ENDED_AFTER_S: u32 = 60;
 
 /// Longest time for removing what was made. With the check's own limit less than `pvnctl` waits.
 const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long its wrapper tries to reach us. A Pod that has not in this time meets a firewall, not a busy network.
+/// How long its wrapper tries to reach us. A Pod that has not in this time meets a firewall, not a
+/// busy network.
 const DELIVERS_FOR: (&str, &str) = ("PVN_DELIVERY_TIMEOUT", "5s");
 
 /// News of one job that may wait to be read: it starts, waits and ends.
@@ -65,7 +68,13 @@ pub(super) enum TrialOutcome {
 
 impl ClusterInner {
     /// Runs it, and removes it.
-    pub(super) async fn trial(self: &Arc<Self>, clusters: Clusters, place: &ClusterPlace, image: &str, until: Instant) -> TrialOutcome {
+    pub(super) async fn trial(
+        self: &Arc<Self>,
+        clusters: Clusters,
+        place: &ClusterPlace,
+        image: &str,
+        until: Instant,
+    ) -> TrialOutcome {
         let spec = spec(place, image, until);
         let job = spec.job;
         let (news, told) = mpsc::channel(NEWS_LIMIT);
@@ -73,7 +82,11 @@ impl ClusterInner {
             Ok(reach) => reach,
             Err(error) => return TrialOutcome::NoRoom { why: error.to_string() },
         };
-        let url = reach.into_iter().find(|(key, _)| key == URL_VARIABLE).map(|(_, url)| url).unwrap_or_default();
+        let url = reach
+            .into_iter()
+            .find(|(key, _)| key == URL_VARIABLE)
+            .map(|(_, url)| url)
+            .unwrap_or_default();
         let followed = JobTasks::default();
         let beside = ClusterRunner {
             inner: Arc::new(Self {
@@ -105,7 +118,9 @@ impl ClusterInner {
 
     async fn remove_trial(self: &Arc<Self>, beside: &ClusterRunner, job: JobId) {
         let is_removed = match self.records.get(job) {
-            Ok(Some(record)) => tokio::time::timeout(REMOVED_WITHIN, beside.inner.clear(&record)).await == Ok(true),
+            Ok(Some(record)) => {
+                tokio::time::timeout(REMOVED_WITHIN, beside.inner.clear(&record)).await == Ok(true)
+            }
             // It was not begun.
             Ok(None) => true,
             Err(error) => {
@@ -143,21 +158,42 @@ async fn outcome(
             // Nobody decided it but the check.
             Ok(Some(RunnerEvent::Asks { leave, .. })) => leave.give(Ok(())),
             // What does not pass by itself is not waited for.
-            Ok(Some(RunnerEvent::Waits { wait: Some(wait), .. })) if !wait.surroundings => return waited(wait),
+            Ok(Some(RunnerEvent::Waits { wait: Some(wait), .. })) if !wait.surroundings => {
+                return waited(wait);
+            }
             Ok(Some(RunnerEvent::Waits { wait, .. })) => waits_for = wait,
-            Ok(Some(RunnerEvent::Ended { end, .. })) => return ended(beside, trial, url, end, waits_for).await,
-            Ok(None) | Err(_) if is_running => return TrialOutcome::Silent { url, said: last_words(beside, trial).await },
-            Ok(None) | Err(_) => return waits_for.map_or_else(|| not_started("it did not run in time".to_owned()), waited),
+            Ok(Some(RunnerEvent::Ended { end, .. })) => {
+                return ended(beside, trial, url, end, waits_for).await;
+            }
+            Ok(None) | Err(_) if is_running => {
+                return TrialOutcome::Silent { url, said: last_words(beside, trial).await };
+            }
+            Ok(None) | Err(_) => {
+                return waits_for
+                    .map_or_else(|| not_started("it did not run in time".to_owned()), waited);
+            }
         }
     }
 }
 
-async fn ended(beside: &ClusterRunner, trial: (JobId, &ClusterPlace), url: String, end: End, waited_for: Option<JobWait>) -> TrialOutcome {
+async fn ended(
+    beside: &ClusterRunner,
+    trial: (JobId, &ClusterPlace),
+    url: String,
+    end: End,
+    waited_for: Option<JobWait>,
+) -> TrialOutcome {
     match end {
-        End::Reported(report) if report.exit_code == Some(0) => TrialOutcome::Silent { url, said: last_words(beside, trial).await },
+        End::Reported(report) if report.exit_code == Some(0) => {
+            TrialOutcome::Silent { url, said: last_words(beside, trial).await }
+        }
         End::Reported(report) => {
-            let code = report.exit_code.map_or_else(|| "no exit code".to_owned(), |code| code.to_string());
-            not_started(format!("its command ended with {code}: {}", last_words(beside, trial).await))
+            let code =
+                report.exit_code.map_or_else(|| "no exit code".to_owned(), |code| code.to_string());
+            not_started(format!(
+                "its command ended with {code}: {}",
+                last_words(beside, trial).await
+            ))
         }
         End::NotStarted { why, .. } | End::InputLost { why } => {
             TrialOutcome::NotStarted { why, ends_when: waited_for.map(|wait| wait.ends_when) }
@@ -179,8 +215,17 @@ async fn last_words(beside: &ClusterRunner, (job, place): (JobId, &ClusterPlace)
     let read = async {
         let cluster = beside.inner.clusters.get(place).await.ok()?;
         let pods: Api<Pod> = Api::namespaced(cluster.client, &place.namespace);
-        let pod = pods.list(&ListParams::default().labels(&format!("{JOB_LABEL}={job}"))).await.ok()?.items.pop()?;
-        let params = LogParams { container: Some(NAME.to_owned()), tail_lines: Some(LOG_LINES), ..LogParams::default() };
+        let pod = pods
+            .list(&ListParams::default().labels(&format!("{JOB_LABEL}={job}")))
+            .await
+            .ok()?
+            .items
+            .pop()?;
+        let params = LogParams {
+            container: Some(NAME.to_owned()),
+            tail_lines: Some(LOG_LINES),
+            ..LogParams::default()
+        };
         pods.logs(&pod.name_any(), &params).await.ok()
     };
     let log = tokio::time::timeout(LOG_WITHIN, read).await.ok().flatten().unwrap_or_default();
@@ -188,7 +233,8 @@ async fn last_words(beside: &ClusterRunner, (job, place): (JobId, &ClusterPlace)
     line.unwrap_or("it says nothing").to_owned()
 }
 
-/// The wrapper, put into a Pod as for any job, runs itself. It asks for nothing that the strictest namespace refuses.
+/// The wrapper, put into a Pod as for any job, runs itself. It asks for nothing that the strictest
+/// namespace refuses.
 fn spec(place: &ClusterPlace, image: &str, until: Instant) -> JobSpec {
     let id = JobId::from_bytes(clock::random());
     let job = json!({
@@ -209,7 +255,10 @@ fn spec(place: &ClusterPlace, image: &str, until: Instant) -> JobSpec {
     let left = until.saturating_duration_since(Instant::now());
     let command = Command { job: Some(Box::new(job)), ..Command::new(NAME, &[]) };
     JobSpec {
-        env: vec![(JOB_VARIABLE.to_owned(), id.to_string()), (DELIVERS_FOR.0.to_owned(), DELIVERS_FOR.1.to_owned())],
+        env: vec![
+            (JOB_VARIABLE.to_owned(), id.to_string()),
+            (DELIVERS_FOR.0.to_owned(), DELIVERS_FOR.1.to_owned()),
+        ],
         timeout_ms: Some(schema::time::millis(left).max(1)),
         cluster: Some(ClusterJob {
             place: place.clone(),

@@ -36,7 +36,10 @@ fn minimal() -> Value {
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
 fn reach() -> Vec<(String, String)> {
-    vec![("PVN_API_URL".to_owned(), "http://pvn:7780".to_owned()), ("PVN_TOKEN".to_owned(), "pvnj1.x".to_owned())]
+    vec![
+        ("PVN_API_URL".to_owned(), "http://pvn:7780".to_owned()),
+        ("PVN_TOKEN".to_owned(), "pvnj1.x".to_owned()),
+    ]
 }
 
 #[test]
@@ -75,12 +78,16 @@ fn what_the_file_leaves_open_is_ours() {
 
 #[test]
 fn a_pod_is_never_gone_before_its_end_can_be_seen() {
-    for (given, expected) in [(json!(0), json!(1)), (json!(1), json!(1)), (json!(600), json!(600))] {
+    for (given, expected) in [(json!(0), json!(1)), (json!(1), json!(1)), (json!(600), json!(600))]
+    {
         let mut file = minimal();
         file["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = given;
         let (spec, cluster) = spec(file);
         let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
-        assert_eq!(objects.job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], expected);
+        assert_eq!(
+            objects.job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"],
+            expected
+        );
     }
 }
 
@@ -90,19 +97,27 @@ fn a_command_has_the_grace_of_its_pod_but_for_what_its_wrapper_needs() {
         let mut file = minimal();
         file["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = grace;
         if let Some(own) = own {
-            file["spec"]["template"]["spec"]["containers"][0]["env"] = json!([{"name": "PVN_KILL_AFTER", "value": own}]);
+            file["spec"]["template"]["spec"]["containers"][0]["env"] =
+                json!([{"name": "PVN_KILL_AFTER", "value": own}]);
         }
         let (mut spec, cluster) = spec(file);
         spec.env.extend(of_config.map(|value| ("PVN_KILL_AFTER".to_owned(), value.to_owned())));
         let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
-        let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap().clone();
+        let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"]
+            .as_array()
+            .unwrap()
+            .clone();
         let given: Vec<_> = env.iter().filter(|entry| entry["name"] == "PVN_KILL_AFTER").collect();
         assert_eq!(given.len(), 1, "{env:?}");
         given[0]["value"].as_str().unwrap().to_owned()
     };
-    for (grace, expected) in
-        [(json!(0), "500ms"), (json!(8), "4000ms"), (json!(30), "25000ms"), (json!(600), "595000ms"), (json!(null), "25000ms")]
-    {
+    for (grace, expected) in [
+        (json!(0), "500ms"),
+        (json!(8), "4000ms"),
+        (json!(30), "25000ms"),
+        (json!(600), "595000ms"),
+        (json!(null), "25000ms"),
+    ] {
         assert_eq!(told(grace.clone(), None, None), expected, "{grace}");
     }
     assert_eq!(told(json!(600), Some("1m"), None), "1m");
@@ -119,15 +134,24 @@ fn what_the_file_says_stays() {
     file["spec"]["template"]["spec"]["containers"][0]["env"] =
         json!([{"name": "A", "value": "$(B)"}, {"name": "PVN_TOKEN", "value": "stolen"}]);
     let (mut spec, cluster) = spec(file);
-    spec.env.extend([("A".to_owned(), "ours".to_owned()), ("B".to_owned(), "costs $(5)".to_owned())]);
+    spec.env
+        .extend([("A".to_owned(), "ours".to_owned()), ("B".to_owned(), "costs $(5)".to_owned())]);
     let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
     assert!(objects.held && !objects.tries_again);
     let body = &objects.job["spec"];
-    assert_eq!((&body["ttlSecondsAfterFinished"], &body["activeDeadlineSeconds"]), (&json!(5), &json!(6)));
+    assert_eq!(
+        (&body["ttlSecondsAfterFinished"], &body["activeDeadlineSeconds"]),
+        (&json!(5), &json!(6))
+    );
     assert_eq!(objects.job["metadata"]["labels"]["team"], "a");
     assert!(objects.job["metadata"]["generateName"].is_null());
     let env = body["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
-    let value = |name: &str| env.iter().filter(|entry| entry["name"] == name).map(|entry| entry["value"].clone()).collect::<Vec<_>>();
+    let value = |name: &str| {
+        env.iter()
+            .filter(|entry| entry["name"] == name)
+            .map(|entry| entry["value"].clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(value("A"), [json!("$(B)")], "the file's own, which refers to ours");
     assert_eq!(value("B"), [json!("costs $$(5)")], "and ours as it is");
     assert_eq!(value("PVN_TOKEN"), [Value::Null], "nobody else sets what is ours");
@@ -147,7 +171,11 @@ fn a_cluster_that_is_older_than_a_field_of_ours_gets_the_job_without_it() {
     let (own, cluster) = spec(file);
     let theirs = objects(&own, &cluster, &reach(), None, NOW).unwrap();
     assert_eq!(theirs.job["spec"]["podReplacementPolicy"], "TerminatingOrFailed");
-    assert_eq!(theirs.without_what_is_unknown(said), None, "whoever asks for it hears that it is not there");
+    assert_eq!(
+        theirs.without_what_is_unknown(said),
+        None,
+        "whoever asks for it hears that it is not there"
+    );
 }
 
 #[test]
@@ -161,11 +189,22 @@ fn nothing_secret_stands_in_the_job() {
     let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
     let text = objects.job.to_string();
     assert!(!text.contains("hunter2") && !text.contains("pvnj1.x"), "{text}");
-    assert!(text.contains(r#"{"name":"OTHER","valueFrom":{"secretKeyRef":{"name":"theirs","key":"k"}}}"#), "{text}");
-    assert!(text.contains(r#"{"name":"PVN_SECRET_KEYS","value":"PASSWORD,PVN_HIDDEN_0,OTHER"}"#), "{text}");
+    assert!(
+        text.contains(
+            r#"{"name":"OTHER","valueFrom":{"secretKeyRef":{"name":"theirs","key":"k"}}}"#
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#"{"name":"PVN_SECRET_KEYS","value":"PASSWORD,PVN_HIDDEN_0,OTHER"}"#),
+        "{text}"
+    );
     let secret = objects.secret("uid-1").unwrap();
     assert_eq!(secret["data"]["PASSWORD"], "aHVudGVyMg==");
-    assert_eq!(secret["data"]["PVN_HIDDEN_0"], "aHVudGVyMi1vZi10aGUtZmV0Y2g=", "for its wrapper to mask");
+    assert_eq!(
+        secret["data"]["PVN_HIDDEN_0"], "aHVudGVyMi1vZi10aGUtZmV0Y2g=",
+        "for its wrapper to mask"
+    );
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "uid-1");
     assert!(secret["data"]["OTHER"].is_null());
 }
@@ -195,7 +234,8 @@ fn what_applies_left_live_is_handed_over_only_where_a_wrapper_takes_it_away_from
 #[test]
 fn an_injected_wrapper_runs_the_command_and_comes_from_its_image() {
     let mut file = minimal();
-    file["spec"]["template"]["spec"]["containers"][0]["securityContext"] = json!({"runAsUser": 1000, "runAsNonRoot": true});
+    file["spec"]["template"]["spec"]["containers"][0]["securityContext"] =
+        json!({"runAsUser": 1000, "runAsNonRoot": true});
     let (mut spec, mut cluster) = spec(file);
     cluster.place.wrapper_image = Some("wrapper:2".to_owned());
     spec.command.expect = Some(schema::report::StructuredKind::GetInfo);
@@ -210,7 +250,10 @@ fn an_injected_wrapper_runs_the_command_and_comes_from_its_image() {
     );
     let main = &pod["containers"][0];
     assert_eq!(main["command"], json!(["/pvn/pvn-wrapper", "exec"]));
-    assert_eq!(main["args"], json!(["--job-timeout=60000ms", "--expect=get-info", "--", "show", "--all"]));
+    assert_eq!(
+        main["args"],
+        json!(["--job-timeout=60000ms", "--expect=get-info", "--", "show", "--all"])
+    );
     assert_eq!(pod["volumes"], json!([{"name": "pvn-wrapper", "emptyDir": {}}]));
 }
 
@@ -223,20 +266,26 @@ fn an_injected_wrapper_is_brought_by_nobody_who_may_not_be_root() {
         let (spec, mut cluster) = spec(file);
         cluster.place.wrapper_image = Some("wrapper:2".to_owned());
         let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
-        objects.job["spec"]["template"]["spec"]["initContainers"][0]["securityContext"]["runAsUser"].clone()
+        objects.job["spec"]["template"]["spec"]["initContainers"][0]["securityContext"]["runAsUser"]
+            .clone()
     };
     // Its image may have no user, as the command's has.
     assert_eq!(user(json!({"runAsNonRoot": true}), Value::Null), 65532);
     assert_eq!(user(Value::Null, json!({"runAsNonRoot": true})), 65532);
     assert_eq!(user(json!({"runAsNonRoot": true, "runAsUser": 7}), Value::Null), 7);
-    assert_eq!(user(Value::Null, json!({"runAsNonRoot": true, "runAsUser": 7})), Value::Null, "that of the Pod");
+    assert_eq!(
+        user(Value::Null, json!({"runAsNonRoot": true, "runAsUser": 7})),
+        Value::Null,
+        "that of the Pod"
+    );
     assert_eq!(user(json!({"runAsNonRoot": false}), json!({"runAsNonRoot": true})), Value::Null);
     assert_eq!(user(Value::Null, Value::Null), Value::Null);
 }
 
 #[test]
 fn what_kubernetes_may_try_again_delivers_nothing() {
-    let ignore = json!({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]});
+    let ignore =
+        json!({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]});
     for (field, value) in [
         ("backoffLimit", json!(1)),
         ("backoffLimit", Value::Null),
@@ -272,12 +321,22 @@ fn what_a_job_file_takes_from_a_secret_or_calls_one_is_masked() {
     spec.env.push(("OURS".to_owned(), "x".to_owned()));
     let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
     let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
-    let value = |name: &str| env.iter().filter(|entry| entry["name"] == name).map(|entry| entry["value"].clone()).collect::<Vec<_>>();
+    let value = |name: &str| {
+        env.iter()
+            .filter(|entry| entry["name"] == name)
+            .map(|entry| entry["value"].clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(value("PVN_SECRET_KEYS"), ["OURS,THEIRS,CALLED"]);
     assert_eq!(value("PVN_SPOOL_DIR"), ["/spool"]);
-    file["spec"]["template"]["spec"]["containers"][0]["env"] = json!([{"name": "PVN_SECRET_KEYS", "valueFrom": {}}]);
+    file["spec"]["template"]["spec"]["containers"][0]["env"] =
+        json!([{"name": "PVN_SECRET_KEYS", "valueFrom": {}}]);
     let (spec, cluster) = self::spec(file);
-    assert!(super::objects(&spec, &cluster, &reach(), None, NOW).unwrap_err().contains("PVN_SECRET_KEYS"));
+    assert!(
+        super::objects(&spec, &cluster, &reach(), None, NOW)
+            .unwrap_err()
+            .contains("PVN_SECRET_KEYS")
+    );
 }
 
 #[test]
@@ -292,14 +351,22 @@ fn a_job_that_is_none_is_told() {
     check(|file| file["spec"]["template"]["spec"]["containers"] = json!([]), "no container `info`");
     check(|file| file["spec"]["template"]["spec"]["containers"] = Value::Null, "no containers");
     check(|file| file["spec"] = json!("x"), "`spec` of the Job is no mapping");
-    check(|file| file["spec"]["template"]["spec"]["containers"][0]["env"] = json!({}), "`env` of the Job is no list");
+    check(
+        |file| file["spec"]["template"]["spec"]["containers"][0]["env"] = json!({}),
+        "`env` of the Job is no list",
+    );
 }
 
 #[test]
 fn given_authorities_are_a_file_for_the_wrapper_unless_the_job_names_others() {
     let variable = |objects: &Objects| {
-        let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
-        let named: Vec<_> = env.iter().filter(|entry| entry["name"] == "PVN_CA_FILE").map(|entry| entry["value"].clone()).collect();
+        let env =
+            objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
+        let named: Vec<_> = env
+            .iter()
+            .filter(|entry| entry["name"] == "PVN_CA_FILE")
+            .map(|entry| entry["value"].clone())
+            .collect();
         named
     };
     let (mut spec, cluster) = spec(minimal());
@@ -307,12 +374,22 @@ fn given_authorities_are_a_file_for_the_wrapper_unless_the_job_names_others() {
     assert_eq!(variable(&given), ["/pvn-authorities/ca.pem"]);
     let pod = &given.job["spec"]["template"]["spec"];
     let items = json!([{"key": "ca.pem", "path": "ca.pem"}]);
-    assert_eq!(pod["volumes"], json!([{"name": "pvn-authorities", "secret": {"secretName": given.name, "items": items}}]));
-    let mount = json!([{"name": "pvn-authorities", "mountPath": "/pvn-authorities", "readOnly": true}]);
+    assert_eq!(
+        pod["volumes"],
+        json!([{"name": "pvn-authorities", "secret": {"secretName": given.name, "items": items}}])
+    );
+    let mount =
+        json!([{"name": "pvn-authorities", "mountPath": "/pvn-authorities", "readOnly": true}]);
     assert_eq!(pod["containers"][0]["volumeMounts"], mount);
     assert_eq!(given.secret("u").unwrap()["data"]["ca.pem"], STANDARD.encode("-----BEGIN"));
 
-    assert_eq!(variable(&objects(&spec, &cluster, &reach(), None, NOW).unwrap()), Vec::<Value>::new());
+    assert_eq!(
+        variable(&objects(&spec, &cluster, &reach(), None, NOW).unwrap()),
+        Vec::<Value>::new()
+    );
     spec.env.push(("PVN_CA_FILE".to_owned(), "/own.pem".to_owned()));
-    assert_eq!(variable(&objects(&spec, &cluster, &reach(), Some("-----BEGIN"), NOW).unwrap()), ["/own.pem"]);
+    assert_eq!(
+        variable(&objects(&spec, &cluster, &reach(), Some("-----BEGIN"), NOW).unwrap()),
+        ["/own.pem"]
+    );
 }

@@ -28,7 +28,10 @@ async fn jobs_whose_watch_panics_lose_their_view_and_the_next_one_begins_another
 fn pauses_grow_and_stay_below_the_longest_however_long_it_takes() {
     let pauses: Vec<Duration> = Pauses::default().take(100).collect();
     assert!(pauses[0] < Duration::from_secs(2), "{pauses:?}");
-    assert!(pauses[99] == LONGEST_PAUSE && pauses.iter().all(|pause| *pause <= LONGEST_PAUSE), "{pauses:?}");
+    assert!(
+        pauses[99] == LONGEST_PAUSE && pauses.iter().all(|pause| *pause <= LONGEST_PAUSE),
+        "{pauses:?}"
+    );
 }
 
 #[test]
@@ -43,12 +46,18 @@ fn a_cluster_that_fails_in_ever_other_words_is_told_in_the_same_ones_for_a_while
     assert_eq!(known.why, "page 1", "what the list says, not what broke the watch");
     for second in 1..60 {
         known = lost(second, &format!("page {second}")).after(Some(&known));
-        known = LostWatch { is_unlisted: false, ..lost(second, "connection refused") }.after(Some(&known));
+        known = LostWatch { is_unlisted: false, ..lost(second, "connection refused") }
+            .after(Some(&known));
     }
     assert_eq!((known.why.as_str(), known.since, known.is_unlisted), ("page 1", began, true));
     known = lost(60, "refused").after(Some(&known));
     assert_eq!((known.why.as_str(), known.since), ("refused", began));
-    let unauthorized = LostWatch { refusal: Some(WatchRefusal::Unauthorized("no".to_owned())), ..lost(61, "no") };
-    assert_eq!(unauthorized.after(Some(&known)).why, "no", "what a person has to do is told at once");
+    let unauthorized =
+        LostWatch { refusal: Some(WatchRefusal::Unauthorized("no".to_owned())), ..lost(61, "no") };
+    assert_eq!(
+        unauthorized.after(Some(&known)).why,
+        "no",
+        "what a person has to do is told at once"
+    );
     assert_eq!(lost(5, "x").after(None).since, began + Duration::from_secs(5));
 }

@@ -4,7 +4,10 @@ use super::*;
 
 /// Which watch is told of what has this path.
 pub(super) fn list_of(path: &str) -> &'static str {
-    ["pods", "jobs"].into_iter().find(|list| path.contains(&format!("/{list}/"))).unwrap_or("others")
+    ["pods", "jobs"]
+        .into_iter()
+        .find(|list| path.contains(&format!("/{list}/")))
+        .unwrap_or("others")
 }
 
 pub(super) fn merge(object: &mut Value, patch: Value) {
@@ -30,7 +33,11 @@ pub(super) async fn answer(State(fake): State<Fake>, request: Request) -> Respon
     };
     let is_watch = query.contains("watch=true") || query.contains("watch=1");
     let token = fake.world.lock().unwrap().token;
-    let authorization = parts.headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let authorization = parts
+        .headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     if !token.is_empty() && authorization != format!("Bearer {token}") {
         return said(401, "Unauthorized");
     }
@@ -39,7 +46,11 @@ pub(super) async fn answer(State(fake): State<Fake>, request: Request) -> Respon
         Some(Fault::Refuse(code)) => return status(code),
         Some(Fault::Say(code, words)) => return said(code, words),
         Some(Fault::Page(code)) => {
-            return (StatusCode::from_u16(code).unwrap(), axum::response::Html("<html><h1>hello</h1></html>")).into_response();
+            return (
+                StatusCode::from_u16(code).unwrap(),
+                axum::response::Html("<html><h1>hello</h1></html>"),
+            )
+                .into_response();
         }
         // The connection ends with its task.
         Some(Fault::Cut) => std::panic::resume_unwind(Box::new(())),
@@ -49,20 +60,34 @@ pub(super) async fn answer(State(fake): State<Fake>, request: Request) -> Respon
     }
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let (code, answer) = match method {
-        Method::PATCH if query.contains("dryRun") => (StatusCode::OK, serde_json::from_slice(&bytes).unwrap()),
+        Method::PATCH if query.contains("dryRun") => {
+            (StatusCode::OK, serde_json::from_slice(&bytes).unwrap())
+        }
         // Only server-side apply makes what is not there.
-        Method::PATCH if !query.contains("force=true") && !fake.world.lock().unwrap().objects.contains_key(&path) => return status(404),
+        Method::PATCH
+            if !query.contains("force=true")
+                && !fake.world.lock().unwrap().objects.contains_key(&path) =>
+        {
+            return status(404);
+        }
         Method::PATCH => fake.patch(&path, serde_json::from_slice(&bytes).unwrap()),
         Method::POST if path.ends_with("/selfsubjectaccessreviews") => {
             (StatusCode::CREATED, fake.review(serde_json::from_slice(&bytes).unwrap()))
         }
-        Method::POST if path.ends_with("/secrets") => fake.create(&path, serde_json::from_slice(&bytes).unwrap()),
+        Method::POST if path.ends_with("/secrets") => {
+            fake.create(&path, serde_json::from_slice(&bytes).unwrap())
+        }
         Method::GET if path == "/version" => (StatusCode::OK, version()),
-        Method::GET if is_watch && fake.world.lock().unwrap().forbidden.contains(&("watch", list_of(&path))) => {
+        Method::GET
+            if is_watch
+                && fake.world.lock().unwrap().forbidden.contains(&("watch", list_of(&path))) =>
+        {
             return said(403, "this may not be watched");
         }
         Method::GET if is_watch => return fake.watch(&path, query),
-        Method::GET if path.ends_with("/log") => return fake.world.lock().unwrap().log.clone().into_response(),
+        Method::GET if path.ends_with("/log") => {
+            return fake.world.lock().unwrap().log.clone().into_response();
+        }
         Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => {
             (StatusCode::OK, fake.list(&path, &parts.uri))
         }
@@ -70,11 +95,15 @@ pub(super) async fn answer(State(fake): State<Fake>, request: Request) -> Respon
             Some(object) => (StatusCode::OK, object),
             None => return status(404),
         },
-        Method::DELETE if path.ends_with("/pods") => (StatusCode::OK, fake.ask_to_end(&parts.uri, &bytes)),
-        Method::DELETE => match fake.remove(&path, &serde_json::from_slice(&bytes).unwrap_or_default()) {
-            Ok(removed) => (StatusCode::OK, removed),
-            Err(code) => return status(code),
-        },
+        Method::DELETE if path.ends_with("/pods") => {
+            (StatusCode::OK, fake.ask_to_end(&parts.uri, &bytes))
+        }
+        Method::DELETE => {
+            match fake.remove(&path, &serde_json::from_slice(&bytes).unwrap_or_default()) {
+                Ok(removed) => (StatusCode::OK, removed),
+                Err(code) => return status(code),
+            }
+        }
         _ => return status(405),
     };
     match (fault, code) {
@@ -93,7 +122,17 @@ pub(super) fn pod_of(job: &Value, name: &str, uid: &str) -> Value {
 }
 
 fn version() -> Value {
-    let version = ["major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
+    let version = [
+        "major",
+        "minor",
+        "gitVersion",
+        "gitCommit",
+        "gitTreeState",
+        "buildDate",
+        "goVersion",
+        "compiler",
+        "platform",
+    ];
     version.iter().map(|key| ((*key).to_owned(), Value::from("v1.34.4"))).collect()
 }
 

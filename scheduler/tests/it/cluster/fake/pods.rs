@@ -29,7 +29,8 @@ impl Fake {
         self.put(&format!("/api/v1/namespaces/n/pods/{name}"), pod);
     }
 
-    /// Name and metadata of a Pod of the only Job; of one that is there already when its Job is gone.
+    /// Name and metadata of a Pod of the only Job; of one that is there already when its Job is
+    /// gone.
     fn its_pod(&self, suffix: &str, uid: &str) -> (String, Value) {
         if let Some(job) = self.object("/jobs/") {
             let name = format!("{}-{suffix}", job["metadata"]["name"].as_str().unwrap());
@@ -38,18 +39,26 @@ impl Fake {
         }
         let world = self.world.lock().unwrap();
         let is_it = |path: &str| path.contains("/pods/") && path.ends_with(&format!("-{suffix}"));
-        let (_, pod) = world.objects.iter().find(|(path, _)| is_it(path)).expect("a Job or its Pod is there");
+        let (_, pod) =
+            world.objects.iter().find(|(path, _)| is_it(path)).expect("a Job or its Pod is there");
         (pod["metadata"]["name"].as_str().unwrap().to_owned(), pod["metadata"].clone())
     }
 
     /// Asks Pods whose containers run to end, and takes the others away.
     pub(super) fn collect(&self) {
         let mut world = self.world.lock().unwrap();
-        let runs = |pod: &Value| !pod["status"]["containerStatuses"][0]["state"]["running"].is_null();
-        let running = world.objects.iter().filter(|(path, pod)| path.contains("/pods/") && runs(pod));
-        for (path, mut pod) in running.map(|(path, pod)| (path.clone(), pod.clone())).collect::<Vec<_>>() {
+        let runs =
+            |pod: &Value| !pod["status"]["containerStatuses"][0]["state"]["running"].is_null();
+        let running =
+            world.objects.iter().filter(|(path, pod)| path.contains("/pods/") && runs(pod));
+        for (path, mut pod) in
+            running.map(|(path, pod)| (path.clone(), pod.clone())).collect::<Vec<_>>()
+        {
             if pod["metadata"]["deletionTimestamp"].is_null() {
-                merge(&mut pod["metadata"], json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}));
+                merge(
+                    &mut pod["metadata"],
+                    json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}),
+                );
                 self.change(&mut world, &path, pod);
             }
         }

@@ -1,7 +1,8 @@
-//! The scheduler away while a job runs, and killed at any moment of it: each job ends with exactly one accepted report, and what
-//! is kept of it is what it wrote.
+//! The scheduler away while a job runs, and killed at any moment of it: each job ends with exactly
+//! one accepted report, and what is kept of it is what it wrote.
 //!
-//! The wrapper reaches the scheduler through a [`Line`], which is where a test counts what passes and cuts.
+//! The wrapper reaches the scheduler through a [`Line`], which is where a test counts what passes
+//! and cuts.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::wait;
 
-/// An address that stays while schedulers come and go behind it. With nobody behind it a connection ends at once.
+/// An address that stays while schedulers come and go behind it. With nobody behind it a connection
+/// ends at once.
 struct Line {
     address: SocketAddr,
     inner: Arc<Behind>,
@@ -77,7 +79,8 @@ impl Behind {
             if to.write_all(&piece[..count]).await.is_err() {
                 return;
             }
-            if self.passed.fetch_add(1, Ordering::SeqCst) + 1 == self.moment.load(Ordering::SeqCst) {
+            if self.passed.fetch_add(1, Ordering::SeqCst) + 1 == self.moment.load(Ordering::SeqCst)
+            {
                 *self.to.lock().unwrap() = None;
                 self.cut.cancel();
             }
@@ -89,7 +92,8 @@ impl Behind {
 fn work(_: JobKind) -> (&'static [&'static str], &'static str) {
     (
         &["--out", "plan=tf.plan"],
-        "seq 1 40000 & seq 40000 -1 1 >&2; wait; echo the plan > tf.plan; echo > ran; until test -e go; do sleep 0.02; done; exit 2",
+        "seq 1 40000 & seq 40000 -1 1 >&2; wait; echo the plan > tf.plan; echo > ran; until test \
+         -e go; do sleep 0.02; done; exit 2",
     )
 }
 
@@ -125,23 +129,37 @@ impl Away {
     }
 }
 
-/// What must be so in the end, whatever happened: the job's outcome and bytes, once, and nothing kept for a second time.
+/// What must be so in the end, whatever happened: the job's outcome and bytes, once, and nothing
+/// kept for a second time.
 async fn check_whole_and_once(away: Away, world: World, listening: Listening, what: &str) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let Away { wrappers, directory, .. } = away;
     let remote = Remote { world, port, listening, wrappers };
     let fetch = remote.ended(JobKind::Fetch).await;
-    assert_eq!((fetch.exit_code, fetch.status.to_string().as_str()), (Some(2), "SUCCEEDED"), "{what}: {fetch:?}");
+    assert_eq!(
+        (fetch.exit_code, fetch.status.to_string().as_str()),
+        (Some(2), "SUCCEEDED"),
+        "{what}: {fetch:?}"
+    );
     let up: String = (1..=40_000).map(|number| format!("{number}\n")).collect();
     let down: String = (1..=40_000).rev().map(|number| format!("{number}\n")).collect();
     let (stdout, stderr) = kept(&remote, &fetch);
-    assert!(stdout == up.as_bytes() && stderr == down.as_bytes(), "{what}: {} and {} bytes are kept", stdout.len(), stderr.len());
+    assert!(
+        stdout == up.as_bytes() && stderr == down.as_bytes(),
+        "{what}: {} and {} bytes are kept",
+        stdout.len(),
+        stderr.len()
+    );
     let report = fetch.report.as_ref().unwrap();
     assert_eq!(remote.world.blob(report.files[0].content_blob_id), b"the plan\n", "{what}");
     // Its code is the command's, and nothing is left to be resumed: it knows that it was heard.
     assert_eq!(remote.exited(fetch.id).await.code(), Some(2), "{what}");
     assert!(!spool_of(&directory, fetch.id).exists(), "{what}: the spool is kept");
-    assert_eq!(remote.wrappers.0.lock().unwrap().iter().filter(|(job, _)| *job == fetch.id).count(), 1, "{what}: one wrapper");
+    assert_eq!(
+        remote.wrappers.0.lock().unwrap().iter().filter(|(job, _)| *job == fetch.id).count(),
+        1,
+        "{what}: one wrapper"
+    );
     for kind in ["job.late_report", "job.late_upload", "job.refused_upload"] {
         let noted = remote.world.logged(kind).await;
         assert!(noted.is_empty(), "{what}: {noted:?}");
@@ -154,7 +172,9 @@ async fn p6_a_scheduler_that_is_away_for_the_whole_run_has_the_whole_job_once_wh
     let (away, world) = Away::begin(usize::MAX).await;
     world.push(ONE).await;
     let job = world.fetch().await.job;
-    world.until("the command having worked", async || away.file("ran").exists().then_some(())).await;
+    world
+        .until("the command having worked", async || away.file("ran").exists().then_some(()))
+        .await;
     let (dir, launch) = world.take_down().await;
     std::fs::write(away.file("go"), "").unwrap();
     let left = spool_of(&away.directory, job).join("report.json");
@@ -169,13 +189,18 @@ async fn p6_a_scheduler_that_is_away_for_the_whole_run_has_the_whole_job_once_wh
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p6_a_scheduler_that_is_killed_at_any_moment_has_the_whole_job_once() {
-    // Some 40 pieces pass in such a run; the last moments are after its end. Each world by itself, all at once.
+    // Some 40 pieces pass in such a run; the last moments are after its end. Each world by itself,
+    // all at once.
     let moments = (1..=43).step_by(3);
     let killed = futures::future::join_all(moments.map(killed_at)).await;
-    assert!(killed.iter().filter(|killed| **killed).count() >= 8, "most of the kills came before the end: {killed:?}");
+    assert!(
+        killed.iter().filter(|killed| **killed).count() >= 8,
+        "most of the kills came before the end: {killed:?}"
+    );
 }
 
-/// A run during which the scheduler is killed after so many pieces, and comes back; whether that was before the end.
+/// A run during which the scheduler is killed after so many pieces, and comes back; whether that
+/// was before the end.
 async fn killed_at(moment: usize) -> bool {
     let (away, world) = Away::begin(moment).await;
     let listening = Listening::start(&world);

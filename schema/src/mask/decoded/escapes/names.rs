@@ -3,8 +3,9 @@
 /// Longest name, bytes.
 pub(super) const LIMIT_BYTES: usize = 7;
 
-/// Names of characters that follow each other, with the first one's number: those of XML, and of HTML 4 (24) those of Latin-1, of
-/// Greek letters and of punctuation, as `htmlentities` of PHP writes them. Without `amp`: so an escape is escaped.
+/// Names of characters that follow each other, with the first one's number: those of XML, and of
+/// HTML 4 (24) those of Latin-1, of Greek letters and of punctuation, as `htmlentities` of PHP
+/// writes them. Without `amp`: so an escape is escaped.
 const NAMED: &[(u32, &str)] = &[
     (0x22, "quot"),
     (0x27, "apos"),
@@ -12,23 +13,28 @@ const NAMED: &[(u32, &str)] = &[
     (0x3e, "gt"),
     (
         0xa0,
-        "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para \
-         middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave \
-         Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc \
-         Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc \
-         iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml",
+        "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg \
+         plusmn sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 \
+         iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml \
+         Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave \
+         Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil \
+         egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde \
+         ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml",
     ),
     (0x152, "OElig oelig"),
     (0x160, "Scaron scaron"),
     (0x178, "Yuml"),
     (0x2c6, "circ"),
     (0x2dc, "tilde"),
-    (0x391, "Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda Mu Nu Xi Omicron Pi Rho"),
+    (
+        0x391,
+        "Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda Mu Nu Xi Omicron Pi Rho",
+    ),
     (0x3a3, "Sigma Tau Upsilon Phi Chi Psi Omega"),
     (
         0x3b1,
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigmaf sigma tau upsilon phi chi \
-         psi omega",
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho \
+         sigmaf sigma tau upsilon phi chi psi omega",
     ),
     (0x2002, "ensp emsp"),
     (0x2009, "thinsp"),
