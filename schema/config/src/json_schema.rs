@@ -13,8 +13,8 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     serde_json::to_value(schema).expect("a schema is JSON")
 }
 
-/// Takes out `null` as an alternative and gathers the words of an enum, whose `oneOf` no checker
-/// explains well.
+/// Takes out `null` as an alternative, gathers the words of an enum, whose `oneOf` no checker
+/// explains well, and joins the lines of descriptions.
 #[derive(Clone)]
 struct Plain;
 
@@ -22,6 +22,7 @@ impl Transform for Plain {
     fn transform(&mut self, schema: &mut schemars::Schema) {
         if let Some(object) = schema.as_object_mut() {
             without_null(object);
+            join_lines(object);
             words(object);
         }
     }
@@ -52,8 +53,16 @@ fn without_null(schema: &mut Map<String, Value>) {
     }
 }
 
+/// Where a line of a doc comment ends is a matter of the source, not of who reads the text.
+fn join_lines(schema: &mut Map<String, Value>) {
+    let Some(Value::String(text)) = schema.get_mut("description") else { return };
+    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+    *text = paragraphs.collect::<Vec<_>>().join("\n\n");
+}
+
 fn words(schema: &mut Map<String, Value>) {
-    let Some(choices) = schema.get("oneOf").and_then(Value::as_array) else { return };
+    let Some(choices) = schema.get_mut("oneOf").and_then(Value::as_array_mut) else { return };
+    choices.iter_mut().filter_map(Value::as_object_mut).for_each(join_lines);
     let Some(words) =
         choices.iter().map(|choice| choice.get("const").cloned()).collect::<Option<Vec<_>>>()
     else {
