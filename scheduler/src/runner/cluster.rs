@@ -65,6 +65,7 @@ mod stop;
 mod strangers;
 mod watch;
 mod whose;
+mod withdraw;
 
 use ask::RequestRefusal;
 use clusters::Clusters;
@@ -78,6 +79,11 @@ use watch::Watches;
 /// does not let us. Nothing waits for it, and what was made is suspended or ends by its own
 /// deadline.
 const FORGET_AGAIN: Duration = Duration::from_secs(300);
+
+/// How long a request that makes a Job may still be done that nobody waits for any more: longer
+/// than gateways hold one. And how often it is looked whether it was.
+const MADE_LATE_WITHIN: Duration = Duration::from_secs(180);
+const MADE_LATE_LOOK: Duration = Duration::from_secs(5);
 
 /// The runner. Cloned freely.
 #[derive(Debug, Clone)]
@@ -214,13 +220,10 @@ impl ClusterRunner {
         let inner = self.inner.clone();
         self.inner.followed.tasks.spawn(async move {
             let done = async {
-                let is_done = async || match record.uid {
-                    Some(_) => inner.end_rest(job, &record).await,
-                    // It was never let go, and nobody will: what may be there of it would stay
-                    // suspended for ever.
-                    None => inner.clear(&record).await,
-                };
-                while !is_done().await {
+                if record.uid.is_none() {
+                    return inner.clear_what_comes_late(&record).await;
+                }
+                while !inner.end_rest(job, &record).await {
                     tokio::time::sleep(FORGET_AGAIN).await;
                 }
             };

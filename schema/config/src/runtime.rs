@@ -175,7 +175,8 @@ message! {
         /// Put the wrapper before the command, by an init container. Default: false.
         #[serde(default)]
         inject: bool,
-        /// The image that holds the wrapper. Default: the wrapper image of the scheduler's version.
+        /// The image that holds the wrapper, at `/pvn-wrapper`. Default: the wrapper image of the
+        /// scheduler's version.
         #[schemars(length(min = 1))]
         image: Option<String>,
     }

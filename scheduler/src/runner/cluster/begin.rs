@@ -28,7 +28,9 @@ use super::leave::May;
 use super::log;
 use super::own::OwnObjects;
 use super::record::Record;
-use super::{ClusterInner, later, never, rights, told};
+use super::{
+    ClusterInner, FORGET_AGAIN, MADE_LATE_LOOK, MADE_LATE_WITHIN, later, never, rights, told,
+};
 use crate::compile::ClusterPlace;
 use crate::crash;
 use crate::delivery::Holds;
@@ -37,7 +39,7 @@ use crate::runner::{ClusterJob, JobSpec};
 
 /// Longest time from the decision to the start of the command, for a job without a timeout of its
 /// own. Source: docs/convergence.md, rule 13.
-const START_WITHIN: Duration = Duration::from_secs(600);
+pub(super) const START_WITHIN: Duration = Duration::from_secs(600);
 
 /// How long taking away a Job that is not let go may hold up the news of it. What is left then is
 /// taken away when the job is forgotten.
@@ -257,6 +259,19 @@ impl ClusterInner {
         }
     }
 
+    /// The same of one of which a request that makes it may be under way: it was never let go, and
+    /// nobody will, so what comes of that would stay suspended for ever.
+    pub(super) async fn clear_what_comes_late(&self, record: &Record) {
+        let until = Instant::now() + MADE_LATE_WITHIN;
+        loop {
+            let is_clear = self.clear(record).await;
+            if is_clear && Instant::now() >= until {
+                return;
+            }
+            tokio::time::sleep(if is_clear { MADE_LATE_LOOK } else { FORGET_AGAIN }).await;
+        }
+    }
+
     /// Its Pod is over, so that nothing of it is left to be ended.
     pub(super) fn note_finished(&self, job: JobId) {
         if self.records.has(job) {
@@ -348,7 +363,10 @@ impl JobFollower {
                 return Ok((uid(found)?, true));
             }
         }
-        let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
+        // Not by force: a request that a gateway held until the Job was let go would suspend it
+        // again, which ends what runs. Letting it go is a change by another way than this, so the
+        // cluster answers with a conflict.
+        let params = PatchParams::apply(FIELD_MANAGER).validation_strict();
         let apply = async || match jobs.patch(name, &params, &Patch::Apply(&objects.job)).await {
             Err(kube::Error::Api(status)) => match objects.without_what_is_unknown(&status.message)
             {
@@ -373,9 +391,7 @@ impl JobFollower {
         match made {
             Ok(job) => Ok((uid(job)?, false)),
             Err((refused, is_doubtful)) => {
-                self.is_unmade = matches!(refused, RequestRefusal::Unreached(_))
-                    && !is_doubtful
-                    && !tried_before;
+                self.is_unmade = !is_doubtful && !tried_before;
                 Err(told(refused))
             }
         }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::blockers::StartBlocker;
 use super::follow::{BEHIND_WITHIN, LISTEN_EVERY, POD_WITHIN, UNSEEN_WITHIN};
+use super::withdraw::LEAVE_EVERY;
 use crate::runner::evidence::OutcomeEvidence;
 
 /// How far it is.
@@ -18,6 +19,8 @@ pub(super) struct Course {
     /// When somebody is asked why nothing goes on.
     pub(super) why_at: Instant,
     pub(super) listen_at: Instant,
+    /// When it is asked whether it may still begin.
+    pub(super) leave_at: Instant,
     /// When the node of the Pod of this uid counts as lost.
     pub(super) lost_at: Option<(String, Instant)>,
     /// When it is asked whether there is really no Pod; and whether there is none.
@@ -39,6 +42,8 @@ pub(super) struct Course {
     pub(super) told: bool,
     /// Whether it did not start in time.
     pub(super) gave_up: bool,
+    /// Why it may not begin any more, once its Job was deleted for that.
+    pub(super) withdrawn: Option<String>,
     /// From when on what ends counts as ended because its time was over, once it was ended for
     /// that.
     pub(super) over_time: Option<Timestamp>,
@@ -82,6 +87,7 @@ impl Course {
             times_out_at,
             why_at: now + POD_WITHIN,
             listen_at: now + LISTEN_EVERY,
+            leave_at: now + LEAVE_EVERY,
             lost_at: None,
             absent_at: None,
             is_absent: false,
@@ -94,6 +100,7 @@ impl Course {
             started,
             told: false,
             gave_up: false,
+            withdrawn: None,
             over_time: None,
             spares_until: None,
             deleted: false,

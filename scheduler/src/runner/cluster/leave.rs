@@ -1,6 +1,7 @@
 //! Whether this daemon may do now what lets a command run: while it has the database (promise P1),
 //! and for what was decided while every gate is as open as it was then (promise P2). Asked right
-//! before each request that does, however long it was tried before.
+//! before each request that does, however long it was tried before, and again while what was let go
+//! has not begun ([`super::withdraw`]).
 
 use futures::future::BoxFuture;
 use schema::id::JobId;
@@ -48,11 +49,15 @@ impl May<'_> {
 }
 
 impl ClusterInner {
-    async fn is_ours(&self) -> Result<(), String> {
+    pub(super) async fn is_ours(&self) -> Result<(), String> {
         (self.owner.0)().await
     }
 
-    async fn has_leave(&self, job: JobId) -> Result<(), String> {
+    /// Whether this job may begin, or run on where it has not begun.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub(super) async fn has_leave(&self, job: JobId) -> Result<(), String> {
         let (leave, mut answer) = Leave::ask();
         let is_asked = self.news.send(RunnerEvent::Asks { job, leave }).await.is_ok();
         match answer.recv().await {

@@ -108,6 +108,7 @@ impl JobFollower {
                 (learned.never, learned.lost, gone) = (None, Some(why), false);
             }
         }
+        course.with_its_withdrawal(&mut learned);
         if let Some(pod) = &course.stray {
             learned = with_stray(learned, pod);
         }

@@ -61,6 +61,7 @@ enum Happened {
     AbsenceIsDue,
     ListeningIsDue,
     WhyIsDue,
+    LeaveIsDue,
     UnseenForLong,
     /// It is looked at, tried, or told, in the next round.
     Due,
@@ -235,6 +236,7 @@ impl JobFollower {
             course.listen_at.max(Instant::now() + self.inner.delivery.silent_in(self.job));
         let is_overdue = is_seen && (!course.started || course.deleted) && !sight.lacks_its_pod();
         let asks_why = is_seen && course.is_silent && !course.started && !course.deleted;
+        let minds_leave = is_seen && self.may_be_withdrawn(course);
         let times_out_at =
             course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
         let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
@@ -256,6 +258,7 @@ impl JobFollower {
             () = sleep_until(course.absent_at) => Happened::AbsenceIsDue,
             () = sleep_until(Some(listen_at)), if listens => Happened::ListeningIsDue,
             () = sleep_until(Some(course.why_at)), if asks_why => Happened::WhyIsDue,
+            () = sleep_until(Some(course.leave_at)), if minds_leave => Happened::LeaveIsDue,
             () = sleep_until(Some(course.unseen_at)), if !is_listed => Happened::UnseenForLong,
             () = sleep_until(due_at) => Happened::Due,
         }
@@ -328,6 +331,7 @@ impl JobFollower {
                 course.why_at = Instant::now() + ASK_WHY_EVERY;
                 course.said = self.why(sight).await.map(|wait| (about(sight).to_owned(), wait));
             }
+            Happened::LeaveIsDue => self.mind_leave(course, sight).await,
             Happened::UnseenForLong => {
                 course.unseen_at += UNSEEN_WITHIN;
                 let lost = sight.unlisted().filter(|lost| !self.is_passing(lost));

@@ -32,7 +32,7 @@ pub(super) mod tries;
 mod words;
 
 pub(super) use asked::{asked_to_end, by_another_clock, ended_when_asked};
-pub(super) use init::init_that_ran;
+pub(super) use init::{init_that_began, init_that_ran};
 pub(super) use job_end::{decided_by_job, is_failing, is_over, is_suspended_again};
 pub(super) use secretive::event_words;
 pub(super) use taken::taken;
@@ -40,7 +40,7 @@ pub(super) use taken::taken;
 use asked::with_what_was_seen;
 use container::{cannot_start, ended, last_end, never_made, runs, state, was_made};
 use counts::had_pods;
-use init::{failed_init, init_failure, init_that_began, waits_for_init};
+use init::{failed_init, init_failure, waits_for_init};
 use job_end::{end_of, ended_by_deadline, failure};
 use secretive::node_words;
 use taken::run_although_asked;

@@ -40,6 +40,8 @@ pub(super) enum Fault {
     Pass,
     /// Answers when somebody lets it ([`Fake::release`]).
     Hold,
+    /// Does it, and once more when somebody lets it: a proxy sent it twice.
+    AgainLater,
 }
 
 /// The server. Ends with the test.
@@ -368,6 +370,19 @@ impl Fake {
             }]},
         });
         self.change(world, &path, pod);
+    }
+
+    /// The same, unless that is an apply without force of a Job that was let go since: whether it
+    /// is suspended is somebody else's then.
+    fn apply(&self, path: &str, patch: Value, is_by_force: bool) -> (StatusCode, Value) {
+        let was_let_go = || {
+            let world = self.world.lock().unwrap();
+            world.objects.get(path).is_some_and(|job| job["spec"]["suspend"] == false)
+        };
+        if !is_by_force && patch["spec"]["suspend"] == true && was_let_go() {
+            return (StatusCode::CONFLICT, Value::Null);
+        }
+        self.patch(path, patch)
     }
 
     /// Creates or changes an object as a patch says, mappings merged.

@@ -4,7 +4,9 @@
 
 use axum::http::Method;
 use pvn_scheduler::clock::{Clock, Manual};
+use serde_json::json;
 
+use super::ends::{running, status};
 use super::fake::Fault;
 use super::{World, check, job_id};
 
@@ -79,6 +81,88 @@ async fn p2_a_job_is_withdrawn_whose_gate_shuts_while_the_request_that_lets_it_g
     assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
     world.fake.release();
     check_never_let_go(&world).await;
+}
+
+/// Its Pod waits for a node, an image or a quota, or there is none yet.
+#[tokio::test]
+async fn p2_a_job_that_was_let_go_and_has_not_begun_is_withdrawn_when_its_gate_shuts() {
+    let waiting = json!({"waiting": {"reason": "CreateContainerConfigError"}});
+    for pod in [None, Some(status("Pending", &waiting))] {
+        let mut world = World::new().await;
+        world.daemon.refuses_after(1, "it was paused");
+        world.let_go_as(world.spec()).await;
+        if let Some(pod) = pod.clone() {
+            world.fake.pod(json!({}), pod);
+        }
+        assert_eq!(world.end().await, "gone, never, surroundings: it was paused", "{pod:?}");
+        world.until("its Job to be gone", |fake| fake.object("/jobs/").is_none()).await;
+    }
+}
+
+#[tokio::test]
+async fn p2_a_job_is_withdrawn_too_that_an_earlier_life_of_the_daemon_let_go() {
+    let mut world = World::new().await;
+    world.let_go_as(world.spec()).await;
+    world.daemon.refuses_after(0, "observer mode was turned on");
+    world.restart().await;
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    assert_eq!(world.end().await, "gone, never, surroundings: observer mode was turned on");
+}
+
+/// Neither by its command nor by an init container of the user's own, also where the watch has not
+/// shown that yet.
+#[tokio::test]
+async fn what_has_begun_is_not_withdrawn() {
+    let mut began = status("Pending", &json!({"waiting": {"reason": "PodInitializing"}}));
+    began["initContainerStatuses"] = json!([{"name": "migrate", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]);
+    for status in [running(), began] {
+        let world = World::new().await;
+        world.let_go_as(world.spec()).await;
+        world.fake.pod(json!({}), status);
+        world.daemon.refuses_after(0, "it was paused");
+        // Longer than it takes to ask, and no event tells that nothing happens.
+        tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+        assert_eq!(world.fake.count("DELETE", ""), 0);
+        assert!(!world.fake.is_job_told_to_end());
+    }
+}
+
+/// By a proxy that held the first of two requests that make it.
+#[tokio::test]
+async fn p1_a_job_that_runs_is_not_suspended_by_a_late_request_of_ours_that_made_it() {
+    let mut world = World::new().await;
+    world.fake.fail(Method::PATCH, "/jobs/", Fault::Pass);
+    world.fake.fail(Method::PATCH, "/jobs/", Fault::AgainLater);
+    world.let_go_as(world.spec()).await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    let before = world.fake.object("/jobs/");
+    world.fake.release();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(world.fake.object("/jobs/"), before);
+}
+
+#[tokio::test]
+async fn a_late_request_that_makes_the_job_of_one_that_is_over_leaves_nothing_behind() {
+    let mut world = World::new().await;
+    world.fake.fail(Method::PATCH, "/jobs/", Fault::Pass);
+    world.fake.fail(Method::PATCH, "/jobs/", Fault::AgainLater);
+    world.daemon.refuses_after(0, "it was paused");
+    world.runner.start(world.spec());
+    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+    check_never_let_go(&world).await;
+    for is_restarted in [false, true] {
+        if is_restarted {
+            world.restart().await;
+            assert_eq!(world.runner.recover(&[]).await, []);
+        } else {
+            world.runner.forget(job_id()).await;
+        }
+        world.fake.release();
+        let made = |fake: &super::fake::Fake| fake.count("DELETE", "/jobs/") >= 3;
+        world.until("it to be looked for again", made).await;
+        assert_eq!(world.fake.object("/jobs/"), None);
+    }
 }
 
 #[tokio::test]

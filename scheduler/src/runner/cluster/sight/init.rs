@@ -75,7 +75,7 @@ fn said_by(pod: &Pod, container: &str, ended: &ContainerStateTerminated) -> Stri
 }
 
 /// An init container of the user's own that began.
-pub(super) fn init_that_began(pod: &Pod) -> Option<&str> {
+pub(in super::super) fn init_that_began(pod: &Pod) -> Option<&str> {
     let mut all = pod.status.as_ref()?.init_container_statuses.iter().flatten();
     all.find(|container| is_of_the_user(pod, &container.name) && tries::ran(container))
         .map(|container| container.name.as_str())

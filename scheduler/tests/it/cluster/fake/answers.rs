@@ -59,18 +59,30 @@ pub(super) async fn answer(State(fake): State<Fake>, request: Request) -> Respon
         _ => {}
     }
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let is_applied = parts
+        .headers
+        .get("content-type")
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/apply-patch"));
     let (code, answer) = match method {
         Method::PATCH if query.contains("dryRun") => {
             (StatusCode::OK, serde_json::from_slice(&bytes).unwrap())
         }
         // Only server-side apply makes what is not there.
-        Method::PATCH
-            if !query.contains("force=true")
-                && !fake.world.lock().unwrap().objects.contains_key(&path) =>
-        {
+        Method::PATCH if !is_applied && !fake.world.lock().unwrap().objects.contains_key(&path) => {
             return status(404);
         }
-        Method::PATCH => fake.patch(&path, serde_json::from_slice(&bytes).unwrap()),
+        Method::PATCH => {
+            let patch: Value = serde_json::from_slice(&bytes).unwrap();
+            let is_by_force = !is_applied || query.contains("force=true");
+            if fault == Some(Fault::AgainLater) {
+                let (fake, path, patch) = (fake.clone(), path.clone(), patch.clone());
+                tokio::spawn(async move {
+                    drop(fake.held.acquire().await);
+                    fake.apply(&path, patch, is_by_force);
+                });
+            }
+            fake.apply(&path, patch, is_by_force)
+        }
         Method::POST if path.ends_with("/selfsubjectaccessreviews") => {
             (StatusCode::CREATED, fake.review(serde_json::from_slice(&bytes).unwrap()))
         }

@@ -1,0 +1,73 @@
+//! A job that was let go and has not begun: its Pod waits for a node, an image, a quota, for
+//! minutes perhaps, and meanwhile a gate shuts, or somebody else makes an apply of the same
+//! instance. Called by the job's rounds.
+//!
+//! What always holds: only what has not begun is withdrawn, as far as the cluster knows at that
+//! moment. A node needs a moment to say that a command runs; one that began in it is told as
+//! stopped, never as one that did not run.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::course::Course;
+use super::follow::JobFollower;
+use super::later;
+use super::sight::init_that_began;
+use super::sight::tries::{PodAttempts, tried};
+use super::sight::{Sight, SightOutcome, look};
+use crate::runner::evidence::OutcomeEvidence;
+
+/// How often it is asked whether what has not begun still may: a Pod that nothing keeps waiting
+/// begins within a second or two.
+pub(super) const LEAVE_EVERY: Duration = Duration::from_secs(3);
+
+/// How long an answer is waited for: a database that hangs keeps nobody from being followed.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+impl JobFollower {
+    /// Whether it is an apply that nobody has seen begin. What only looks changes nothing, and of
+    /// one of which nobody knows whether it was let go this is found out first.
+    pub(super) fn may_be_withdrawn(&self, course: &Course) -> bool {
+        self.record.is_apply && !course.started && !course.deleted && !self.is_unsure
+    }
+
+    /// Takes it away if it may not begin any more.
+    pub(super) async fn mind_leave(&self, course: &mut Course, sight: &Sight) {
+        course.leave_at = Instant::now() + LEAVE_EVERY;
+        let asked = tokio::time::timeout(ANSWER_WITHIN, self.inner.has_leave(self.job)).await;
+        let Ok(Err(why)) = asked else { return };
+        // A database that is another's by now says nothing of our jobs.
+        if self.inner.is_ours().await.is_err() || self.has_begun(course, sight).await {
+            return;
+        }
+        tracing::info!(job = %self.job, why, "a job that was let go and has not begun is withdrawn");
+        course.withdrawn = Some(why);
+        self.delete_unstarted(course).await;
+    }
+
+    /// Whether something of the user's own runs or ran, by what the cluster has now; also where
+    /// that cannot be known.
+    async fn has_begun(&self, course: &Course, sight: &Sight) -> bool {
+        let Ok(pods) = self.its_pods().await else { return true };
+        let mut now = sight.clone();
+        pods.iter().for_each(|pod| now.see(pod));
+        let waits = matches!(look(&now, self.subject(course, &now)), SightOutcome::Waiting(_));
+        let is_untried = tried(&now, &self.record.container) == PodAttempts::Never;
+        !waits || !is_untried || pods.iter().any(|pod| init_that_began(pod).is_some())
+    }
+}
+
+impl Course {
+    /// What is known of one that was withdrawn, in the words of why.
+    pub(super) fn with_its_withdrawal(&self, learned: &mut OutcomeEvidence) {
+        let Some(why) = &self.withdrawn else { return };
+        if let Some(never) = &mut learned.never {
+            *never = later(why.clone());
+        }
+        if let Some(taken) = &mut learned.taken {
+            taken.why =
+                format!("it began in the moment in which it was withdrawn ({why}) and was stopped");
+        }
+    }
+}
