@@ -48,6 +48,9 @@ impl JobFollower {
         if self.record.held {
             return;
         }
+        if let Err(never) = self.is_first(deadline).await {
+            return self.take_away(never).await;
+        }
         let jobs = self.jobs();
         // In one with the mark: whoever finds it suspended with the mark knows that somebody else
         // suspended it since.
@@ -247,6 +250,6 @@ impl JobFollower {
     }
 }
 
-fn is_suspended(job: &Job) -> bool {
+pub(super) fn is_suspended(job: &Job) -> bool {
     job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true))
 }

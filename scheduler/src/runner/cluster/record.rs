@@ -21,7 +21,7 @@ use schema::status::JobKind;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::job::Objects;
+use super::job::{self, Objects};
 use crate::compile::ClusterPlace;
 use crate::runner::{ClusterJob, JobSpec};
 
@@ -41,6 +41,9 @@ pub(super) struct Record {
     pub(super) tries_again: bool,
     /// Whether it is an apply; its requests go before those of others.
     pub(super) is_apply: bool,
+    /// Selects the applies of its instance; empty where a version of before wrote this.
+    #[serde(default)]
+    pub(super) applies: String,
     /// Its own token, with which its log is kept.
     pub(super) token: Option<String>,
     /// By when its command must have started.
@@ -86,6 +89,7 @@ impl Record {
             held: objects.held,
             tries_again: objects.tries_again,
             is_apply: spec.kind == JobKind::Apply,
+            applies: job::applies_of(wanted),
             token: None,
             start_by: now.plus(within),
             end_by: spec.timeout_ms.map(|timeout| now.plus_ms(timeout)),
@@ -205,6 +209,7 @@ mod tests {
             held: false,
             tries_again: false,
             is_apply: true,
+            applies: String::new(),
             token: None,
             start_by: Timestamp::from_millis(7),
             end_by: Some(Timestamp::from_millis(8)),

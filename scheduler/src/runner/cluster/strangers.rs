@@ -15,11 +15,12 @@ use schema::id::JobId;
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
-use super::begin::its_job;
+use super::begin::{START_WITHIN, its_job};
 use super::blockers::StartBlocker;
 use super::follow::{AWAY_WITHIN, JobFollower};
 use super::job::{self, JOB_LABEL};
 use super::leave::May;
+use super::let_go::is_suspended;
 use super::record::Record;
 use super::sight::counts::makes_no_more;
 use super::sight::{by_another_clock, is_pod_over};
@@ -31,6 +32,10 @@ use crate::runner::evidence::Never;
 const UNKNOWN: &str = "an apply of this instance runs already that nobody here follows (its end \
                        was told as unknown, the database does not know it, or another scheduler \
                        runs it in the same namespace)";
+
+/// What is said of one that came up beside it.
+const AT_ONCE: &str = "another scheduler makes an apply of this instance in the same namespace at \
+                       the same moment, and this one gives way";
 
 /// Time between two looks at the Job of an earlier apply. The Job controller needs about a second
 /// to see that its Pod has ended.
@@ -101,8 +106,7 @@ impl ClusterInner {
 
     /// What a Job is to an apply that is to be made beside it.
     fn is_to(&self, found: &Job, own: JobId, tried_before: bool) -> Other {
-        let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-        if is_suspended || sight::is_over(found) {
+        if is_suspended(found) || sight::is_over(found) {
             Other::Nothing
         } else {
             self.is_by_label_to(found, own, tried_before)
@@ -166,6 +170,40 @@ impl JobFollower {
             }
             self.teller.tell(Some(&StartBlocker::refused(&why)));
             tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Lets an apply begin only where nobody made another one of its instance since it was looked:
+    /// two schedulers that looked before either had made its Job both find the other's now. Each
+    /// gives way, as neither knows whether the other has looked already; by the next try one of
+    /// them is first.
+    ///
+    /// # Errors
+    /// Which one is there; it is tried again.
+    pub(super) async fn is_first(&self, deadline: Instant) -> Result<(), Never> {
+        if !self.record.is_apply || self.record.applies.is_empty() {
+            return Ok(());
+        }
+        let (jobs, params) = (self.jobs(), ListParams::default().labels(&self.record.applies));
+        let what = "looking for other applies of its instance";
+        let found = self.ask_until(deadline, May::Always, what, || jobs.list(&params)).await;
+        let found = found.map_err(|(refused, _)| told(refused))?.items;
+        let made_at = |job: &Job| job.metadata.creation_timestamp.as_ref().map(sight::time);
+        let own_at = found.iter().find(|job| job.uid() == self.record.uid).and_then(made_at);
+        // Whoever made a suspended one so long ago does not let it go any more.
+        let is_old = |job: &Job| {
+            let age = own_at.zip(made_at(job)).map(|(own, other)| own.since(other));
+            is_suspended(job) && age.is_some_and(|age| age > START_WITHIN)
+        };
+        let is_other = |job: &&Job| {
+            job.uid() != self.record.uid
+                && !sight::is_over(job)
+                && !is_old(job)
+                && self.inner.is_by_label_to(*job, self.job, false) == Other::Strange
+        };
+        match found.iter().find(is_other) {
+            None => Ok(()),
+            Some(other) => Err(later(self.waited_for(AT_ONCE, OtherApply::Job(other)))),
         }
     }
 

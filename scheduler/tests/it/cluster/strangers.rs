@@ -1,6 +1,7 @@
 //! Jobs on a cluster that the database does not know, because it is an older copy or a restored
 //! one.
 
+use pvn_scheduler::clock::Clock;
 use pvn_scheduler::runner::JobSpec;
 use schema::id::JobId;
 use schema::status::JobKind;
@@ -52,6 +53,35 @@ async fn p1_no_apply_is_made_beside_one_of_its_instance_that_the_database_does_n
         world.runner.start(world.spec());
         assert_eq!(world.end().await, "gone, exit Some(0)");
     }
+}
+
+/// That its Job was made so many seconds ago, and nobody has let it go.
+fn made_ago(seconds: i64) -> Value {
+    let mut made = other("c");
+    made["spec"]["suspend"] = true.into();
+    made["metadata"]["creationTimestamp"] =
+        Clock::System.now().plus_ms(-1000 * seconds).to_string().into();
+    made
+}
+
+/// Two that look before either has made its Job find nobody; each finds the other's afterwards.
+#[tokio::test]
+async fn p1_of_two_schedulers_that_make_an_apply_at_once_none_runs_beside_the_other() {
+    let mut world = World::new().await;
+    world.fake.put(OTHER, made_ago(1));
+    world.runner.start(world.spec());
+    let told = world.end().await;
+    let expected = "gone, never, surroundings: another scheduler makes an apply of this instance \
+                    in the same namespace at the same moment, and this one gives way: the Job \
+                    other in the namespace n.";
+    assert!(told.starts_with(expected), "{told}");
+    assert_eq!(world.fake.object("/pods/"), None, "nothing ran");
+
+    // What nobody lets go any more holds nobody up.
+    let mut world = World::new().await;
+    world.fake.put(OTHER, made_ago(3600));
+    world.runner.start(world.spec());
+    assert_eq!(world.end().await, "gone, exit Some(0)");
 }
 
 const POD: &str = "/api/v1/namespaces/n/pods/other-x";
