@@ -203,6 +203,9 @@ impl ClusterInner {
             SecretFinder::default()
         });
         let teller = Teller::new(self.news.clone(), job, record.start_by, false, hidden);
+        if self.delivery.is_cancelled(job) {
+            teller.is_to_stop();
+        }
         let cluster = loop {
             match self.connected(&record.place, &teller, StartBlocker::unseen).await {
                 Ok(cluster) => break cluster,

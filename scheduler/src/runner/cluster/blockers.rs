@@ -6,6 +6,7 @@
 //! namespace has many.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -42,6 +43,9 @@ const NOBODY_KNOWS: &str =
 
 /// What follows where a job was seen, and is not any more.
 const NOBODY_SEES: &str = "nobody sees what becomes of it, but for what its wrapper reports";
+
+/// What else ends a wait for a cluster that does not let us look. Also in the words of [`way_out`].
+const OR_CANCELLED: &str = ", or when somebody cancels the job";
 
 /// What a job waits for that has not started, in the cluster's own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +121,18 @@ impl StartBlocker {
         }
     }
 
+    /// The same of one that was asked to stop: that is made again by itself, and nobody has to
+    /// cancel it once more.
+    fn of_a_stopped(self) -> Self {
+        match self.ends_when.strip_suffix(OR_CANCELLED) {
+            Some(ends_when) => {
+                let why = format!("it is not known to have been asked to end: {}", self.why);
+                Self { why, ends_when, ..self }
+            }
+            None => self,
+        }
+    }
+
     /// The cluster refuses or does not answer, and is asked again.
     pub(super) fn refused(why: &str) -> Self {
         let reason = if why.contains("exceeded quota") { "FailedCreate" } else { "Refused" };
@@ -154,7 +170,10 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "SchedulingGated" => ("its scheduling gates are removed", true),
         "Suspended" => ("somebody resumes its Job", true),
         // Of how many there may be, be they over or not.
-        "FailedCreate" if why.contains("exceeded quota") && why.contains("count/") => {
+        "FailedCreate"
+            if why.contains("exceeded quota")
+                && ["count/", "secrets="].iter().any(|counted| why.contains(counted)) =>
+        {
             ("older Jobs are removed, which their Secrets go with, or the quota is raised", true)
         }
         "FailedCreate" if why.contains("exceeded quota") => {
@@ -198,6 +217,7 @@ pub(super) struct Teller {
     /// The secrets that nobody is told.
     pub(super) hidden: SecretFinder,
     said: Mutex<ToldWait>,
+    is_stopped: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -219,7 +239,13 @@ impl Teller {
         hidden: SecretFinder,
     ) -> Self {
         let said = ToldWait { told: is_new.then_some(None), now: None, next_at: Instant::now() };
-        Self { news, job, until, hidden, said: Mutex::new(said) }
+        let is_stopped = AtomicBool::new(false);
+        Self { news, job, until, hidden, said: Mutex::new(said), is_stopped }
+    }
+
+    /// Somebody asked it to stop.
+    pub(super) fn is_to_stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     /// This is so now.
@@ -229,7 +255,8 @@ impl Teller {
 
     fn tell_at(&self, wait: Option<&StartBlocker>, now: Instant) {
         let mut said = self.said.lock().expect("nobody panics with the lock");
-        said.now = wait.cloned();
+        let is_stopped = self.is_stopped.load(Ordering::Relaxed);
+        said.now = wait.cloned().map(|wait| if is_stopped { wait.of_a_stopped() } else { wait });
         if said.told.as_ref() == Some(&said.now) || now < said.next_at {
             return;
         }

@@ -78,6 +78,7 @@ impl JobFollower {
     /// that has not started is deleted, when that is known.
     pub(super) async fn stop(&self, course: &mut Course, is_listed: bool) {
         course.asked += 1;
+        self.teller.is_to_stop();
         // Whoever asks, and however it answers: it was ended after its time.
         if course.over_time.is_none()
             && self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by)

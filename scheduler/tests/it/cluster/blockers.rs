@@ -189,6 +189,12 @@ async fn rule_13_a_cluster_that_is_asked_again_is_told_as_a_wait() {
              with, or the quota is raised",
         ),
         (
+            Fault::Say(403, "secrets is forbidden: exceeded quota: few, requested: secrets=1"),
+            "waits, surroundings: making its Job: secrets is forbidden: exceeded quota: few, \
+             requested: secrets=1; ends when older Jobs are removed, which their Secrets go with, \
+             or the quota is raised",
+        ),
+        (
             Fault::Say(500, "no leader"),
             "waits, surroundings: making its Job: no leader; ends when the cluster answers and \
              takes it",

@@ -118,6 +118,12 @@ async fn p7_a_stop_that_the_cluster_did_not_take_before_a_restart_is_made_after_
         world.until("the stop to be refused", |fake| fake.count("PATCH", "/jobs/") >= 3).await;
         world.restart().await;
         assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        let told = world.told().await;
+        assert!(
+            told.contains(": it is not known to have been asked to end: ")
+                && !told.contains("somebody cancels"),
+            "{told}"
+        );
         world.fake.refuse_all(None);
         world.until("its Pod to be ended", Fake::is_job_told_to_end).await;
         world.fake.pod(json!({}), ended(143, "Error"));
