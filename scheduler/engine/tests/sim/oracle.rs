@@ -21,6 +21,8 @@ use crate::world::World;
 use watch::Watch;
 
 mod account;
+mod bounds;
+mod start;
 mod watch;
 
 /// Slack for ticks and relists that come a moment later, milliseconds.
@@ -153,21 +155,7 @@ impl Oracle {
         self.hear(instance, event, true_ms);
         let has_landed = self.land(instance, event, after);
         self.accounts[instance].follow(event, after, has_landed, true_ms);
-        let account = &mut self.accounts[instance];
-        for approval in after.approvals() {
-            account.grants.entry(approval.id).or_insert_with(|| Grant {
-                kind: approval.kind,
-                fingerprint: approval.fingerprint,
-                votes: BTreeMap::new(),
-                rejected: false,
-                spent: false,
-                expires_at: None,
-            });
-            account
-                .grants
-                .entry(approval.id)
-                .and_modify(|grant| grant.expires_at = approval.expires_at);
-        }
+        self.accounts[instance].ask(after);
         self.decide(instance, event, after);
         // What the instance itself shows as history can open nothing any more; that only makes this
         // account stricter.
@@ -180,32 +168,8 @@ impl Oracle {
         for action in actions {
             match action {
                 Action::Start(start) => self.start(instance, start, world, now, true_ms),
-                Action::Stop { job, why } => {
-                    if let Some(flight) = self.flights.get_mut(job) {
-                        flight.unwanted |= *why == StopReason::NotWanted;
-                        let least_ms = flight.start.timeout.unwrap_or(START_DEADLINE).as_millis()
-                            as i64
-                            - SLACK_MS / 10;
-                        let early = *why == StopReason::Deadline
-                            && !flight.time_unknown
-                            && true_ms - flight.began_ms < least_ms;
-                        assert!(
-                            !early,
-                            "{job} was stopped after {} ms although it has {least_ms}",
-                            true_ms - flight.began_ms
-                        );
-                        flight.stopped_ms = flight.stopped_ms.or(Some(true_ms));
-                    }
-                }
-                Action::Rollback { from, .. } => {
-                    let account = &mut self.accounts[instance];
-                    assert!(!account.rolled_back.contains(from), "a release goes back once");
-                    assert!(
-                        !account.observer && !account.paused && !account.cancelled,
-                        "nothing goes back that waits for a person"
-                    );
-                    account.rolled_back.push(*from);
-                }
+                Action::Stop { job, why } => self.stop(*job, why, true_ms),
+                Action::Rollback { from, .. } => self.accounts[instance].goes_back(*from),
                 Action::Withdraw { .. } | Action::Log(_) => {}
             }
         }
@@ -219,6 +183,22 @@ impl Oracle {
             account.paused && !account.deleted && account.desired.is_some(),
             "PAUSED"
         );
+    }
+
+    fn stop(&mut self, job: JobId, why: &StopReason, true_ms: i64) {
+        let Some(flight) = self.flights.get_mut(&job) else { return };
+        flight.unwanted |= *why == StopReason::NotWanted;
+        let least_ms =
+            flight.start.timeout.unwrap_or(START_DEADLINE).as_millis() as i64 - SLACK_MS / 10;
+        let early = *why == StopReason::Deadline
+            && !flight.time_unknown
+            && true_ms - flight.began_ms < least_ms;
+        assert!(
+            !early,
+            "{job} was stopped after {} ms although it has {least_ms}",
+            true_ms - flight.began_ms
+        );
+        flight.stopped_ms = flight.stopped_ms.or(Some(true_ms));
     }
 
     fn hear(&mut self, instance: usize, event: &Event, true_ms: i64) {
@@ -365,132 +345,5 @@ impl Oracle {
             }
         }
         has_landed
-    }
-
-    fn start(
-        &mut self,
-        instance: usize,
-        start: &StartJob,
-        world: &World,
-        now: Timestamp,
-        true_ms: i64,
-    ) {
-        let job = start.job;
-        assert!(self.started.insert(job, instance).is_none(), "P4: {job} is decided once");
-        assert!(!world.processes.contains_key(&job));
-        let account = &self.accounts[instance];
-        let desired = account.desired.as_ref().unwrap();
-        assert!(!account.deleted, "nothing starts for what is deleted");
-        assert_eq!(
-            (start.release, start.compiled, &start.version),
-            (desired.release, desired.compiled, &desired.version),
-            "P2: wanted"
-        );
-        let same_slot = |flight: &&Flight| {
-            flight.instance == instance
-                && (flight.start.kind == JobKind::GetInfo) == (start.kind == JobKind::GetInfo)
-        };
-        assert!(self.flights.values().find(same_slot).is_none(), "one fetch or apply at a time");
-        if start.kind != JobKind::GetInfo {
-            assert!(!account.paused, "P2: unpaused");
-        }
-        match start.kind {
-            JobKind::Apply => {
-                account.may_apply(start, desired, now);
-                account.is_fresh(true_ms);
-            }
-            JobKind::Fetch => {
-                assert!(desired.observe.poll().is_some(), "{job}: a fetch is for what is polled")
-            }
-            JobKind::GetInfo => {}
-        }
-        let flight = Flight {
-            instance,
-            start: start.clone(),
-            began_ms: true_ms,
-            unwanted: false,
-            cancelled: false,
-            stopped_ms: None,
-            recovered: 0,
-            time_unknown: false,
-        };
-        self.flights.insert(job, flight);
-    }
-
-    /// P2 once more, at the moment in which a runner gets it.
-    pub(crate) fn may_hand_over(&self, instance: usize, start: &StartJob, now: Timestamp) {
-        let account = &self.accounts[instance];
-        let desired = account.desired.as_ref().unwrap();
-        assert!(
-            !account.deleted && !account.paused,
-            "P2: {} is wanted and unpaused when it is handed over",
-            start.job
-        );
-        assert_eq!(
-            (start.release, start.compiled),
-            (desired.release, desired.compiled),
-            "P2: wanted when it is handed over"
-        );
-        account.may_apply(start, desired, now);
-    }
-
-    /// P3: whatever is in flight ends within its deadlines.
-    pub(crate) fn check_deadlines(&self, states: &[State], true_ms: i64) {
-        for (account, state) in self.accounts.iter().zip(states) {
-            account.tells_silence(state, true_ms);
-        }
-        for (job, flight) in &self.flights {
-            let Some(known) = states[flight.instance].job(*job) else { continue };
-            if flight.time_unknown {
-                continue;
-            }
-            let (since_ms, bound) = match (flight.stopped_ms, flight.start.timeout) {
-                (Some(stopped_ms), _) => (stopped_ms, STOP_DEADLINE),
-                (None, Some(timeout)) => {
-                    (flight.began_ms, START_DEADLINE.max(timeout) + timeout + OVERTIME)
-                }
-                (None, None) if known.started_at.is_none() => (flight.began_ms, START_DEADLINE),
-                (None, None) => continue, // an apply without timeout that runs
-            };
-            let took_ms = true_ms - since_ms;
-            let bound_ms =
-                bound.as_millis() as i64 + flight.recovered * RECOVERY.as_millis() as i64;
-            assert!(
-                took_ms <= bound_ms + SLACK_MS,
-                "P3: {job} is in flight for {took_ms} ms of {bound_ms}: {known:?}"
-            );
-        }
-    }
-
-    pub(crate) fn check_limits(
-        &self,
-        states: &[State],
-        limits: &Limits,
-        max_concurrency: fn(&str) -> Option<u32>,
-    ) {
-        let mut held: BTreeMap<(JobKind, &str), u32> = BTreeMap::new();
-        for job in states.iter().flat_map(State::jobs_in_flight) {
-            *held.entry((job.kind, job.runtime.as_str())).or_default() += 1;
-        }
-        for (kind, limit) in [
-            (JobKind::Fetch, limits.fetch),
-            (JobKind::Apply, limits.apply),
-            (JobKind::GetInfo, limits.get_info),
-        ] {
-            let total: u32 =
-                held.iter().filter(|((at, _), _)| *at == kind).map(|(_, count)| count).sum();
-            assert!(total <= limit.total, "{total} {kind} in flight");
-        }
-        for ((kind, runtime), count) in held {
-            let limit = match kind {
-                JobKind::Apply => max_concurrency(runtime),
-                JobKind::Fetch => limits.fetch.per_runtime,
-                JobKind::GetInfo => limits.get_info.per_runtime,
-            };
-            assert!(
-                limit.is_none_or(|limit| count <= limit),
-                "{count} {kind} in flight in {runtime}"
-            );
-        }
     }
 }

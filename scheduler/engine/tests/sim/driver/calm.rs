@@ -35,7 +35,8 @@ impl Driver {
             }
         }
         for service in 0..SERVICES {
-            self.release(service, None); // whatever was deleted is wanted again, and every channel the same
+            // Whatever was deleted is wanted again, and every channel the same.
+            self.release(service, None);
         }
         self.after(300_000, Happening::SetBack);
         self.after(0, Happening::Help);

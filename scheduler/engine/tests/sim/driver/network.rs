@@ -18,19 +18,7 @@ impl Driver {
         }
         let calm = self.calm;
         let random = &mut self.random;
-        let fate = match random.below(if calm { 1 } else { 25 }) {
-            0..=11 => Fate::Works,
-            12..=14 => Fate::Fails(1),
-            15 | 16 => Fate::Fails(75),
-            17 => Fate::DoesAndFails(*random.pick(&[1, 75])),
-            18 => Fate::Lies,
-            19 | 20 => Fate::NotStarted { surroundings: true },
-            21 if start.fetch_job.is_some() && random.one_in(2) => Fate::InputLost,
-            21 => Fate::NotStarted { surroundings: false },
-            22 => Fate::Lost,
-            23 => Fate::Orphaned,
-            _ => Fate::Works,
-        };
+        let fate = fate_of(&start, calm, random);
         let hangs = !calm && (instance >= SICK * 2 || random.one_in(40));
         let mute = !calm && random.one_in(60);
         let immortal = !calm && random.one_in(if mute { 2 } else { 60 });
@@ -59,23 +47,7 @@ impl Driver {
         let started = Event::JobStarted { job, at: process.began_at };
         let at = self.true_ms + takes;
         if !calm && self.random.one_in(8) {
-            // Words that may come late, and never move anything.
-            let until = Timestamp::from_millis(START_MS + self.true_ms + 60_000);
-            let wait = Wait {
-                why: "no room".to_owned(),
-                ends_when: "there is".to_owned(),
-                until,
-                tried_again: true,
-                is_unseen: false,
-            };
-            let delay = self.random.between(0, 5_000);
-            self.after(
-                delay,
-                Happening::Deliver(
-                    instance,
-                    Box::new(Event::JobWaits { job, wait: Some(Box::new(wait)) }),
-                ),
-            );
+            self.waits(instance, job);
         }
         self.world.start(process);
         if !hangs {
@@ -89,6 +61,26 @@ impl Driver {
             let delay = self.random.between(0, 2_000);
             self.after(delay, Happening::Deliver(instance, Box::new(started)));
         }
+    }
+
+    /// Words that may come late, and never move anything.
+    fn waits(&mut self, instance: usize, job: JobId) {
+        let until = Timestamp::from_millis(START_MS + self.true_ms + 60_000);
+        let wait = Wait {
+            why: "no room".to_owned(),
+            ends_when: "there is".to_owned(),
+            until,
+            tried_again: true,
+            is_unseen: false,
+        };
+        let delay = self.random.between(0, 5_000);
+        self.after(
+            delay,
+            Happening::Deliver(
+                instance,
+                Box::new(Event::JobWaits { job, wait: Some(Box::new(wait)) }),
+            ),
+        );
     }
 
     pub(super) fn tell_later(&mut self, job: JobId) {
@@ -112,5 +104,21 @@ impl Driver {
         };
         let Some(outcome) = process.outcome.clone() else { return };
         self.handle(process.instance, Event::JobEnded { job, outcome });
+    }
+}
+
+fn fate_of(start: &StartJob, calm: bool, random: &mut Random) -> Fate {
+    match random.below(if calm { 1 } else { 25 }) {
+        0..=11 => Fate::Works,
+        12..=14 => Fate::Fails(1),
+        15 | 16 => Fate::Fails(75),
+        17 => Fate::DoesAndFails(*random.pick(&[1, 75])),
+        18 => Fate::Lies,
+        19 | 20 => Fate::NotStarted { surroundings: true },
+        21 if start.fetch_job.is_some() && random.one_in(2) => Fate::InputLost,
+        21 => Fate::NotStarted { surroundings: false },
+        22 => Fate::Lost,
+        23 => Fate::Orphaned,
+        _ => Fate::Works,
     }
 }

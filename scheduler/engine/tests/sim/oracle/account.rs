@@ -3,6 +3,30 @@
 use super::*;
 
 impl Account {
+    /// What it is asked for now.
+    pub(super) fn ask(&mut self, after: &State) {
+        for approval in after.approvals() {
+            let grant = self.grants.entry(approval.id).or_insert_with(|| Grant {
+                kind: approval.kind,
+                fingerprint: approval.fingerprint,
+                votes: BTreeMap::new(),
+                rejected: false,
+                spent: false,
+                expires_at: None,
+            });
+            grant.expires_at = approval.expires_at;
+        }
+    }
+
+    pub(super) fn goes_back(&mut self, from: ReleaseId) {
+        assert!(!self.rolled_back.contains(&from), "a release goes back once");
+        assert!(
+            !self.observer && !self.paused && !self.cancelled,
+            "nothing goes back that waits for a person"
+        );
+        self.rolled_back.push(from);
+    }
+
     pub(super) fn spend(&mut self) {
         self.grants
             .values_mut()
