@@ -229,50 +229,6 @@ impl ConcurrencyLimiter {
         lane == APPLY && self.holds_applies
     }
 
-    /// Why this instance has no place in the lane of this kind yet, or would have none if it came
-    /// now.
-    pub fn blocked(&self, state: &State, kind: JobKind, now: Timestamp) -> Blocked {
-        let (instance, lane_index) = (state.instance(), index(kind));
-        let waits = self.entries.get(&instance).and_then(|entry| entry.wants[lane_index]);
-        let as_if = || Some((*self.names.get(&state.desired()?.runtime)?, now));
-        let Some((runtime, since)) = waits.or_else(as_if) else { return Blocked::NotBlocked };
-        let lane = &self.lanes[lane_index][runtime];
-        let name =
-            || self.names.iter().find(|(_, at)| **at == runtime).map(|(name, _)| name.clone());
-        if let Some((limit, held)) = self.full(lane_index, runtime) {
-            let ahead = lane.lines.iter().map(|line| line.before((since, instance))).sum();
-            let holders = self.holders(lane_index, runtime, held > lane.holders.len());
-            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Runtime {
-                runtime,
-                limit,
-                holders,
-                held,
-                ahead,
-            });
-        }
-        let held = lane.holders.len();
-        let limit = self.limits[lane_index].total.max(1);
-        let free = self.free(lane_index);
-        if free == 0 {
-            return Blocked::Daemon { limit, holders: self.largest(lane_index) };
-        }
-        if !self.has_share(lane_index, held) {
-            let holders = self.holders(lane_index, runtime, false);
-            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Share {
-                runtime,
-                limit,
-                free,
-                holders,
-                held,
-            });
-        }
-        if since < self.started_at && self.pace_opens_at().is_some_and(|at| at > now) {
-            Blocked::Pace
-        } else {
-            Blocked::NotBlocked
-        }
-    }
-
     /// Jobs in flight in this lane, over all runtimes.
     pub fn in_flight(&self, kind: JobKind) -> usize {
         self.held[index(kind)]
@@ -295,45 +251,6 @@ impl ConcurrencyLimiter {
 
     fn given_up(&mut self, job: JobId, runtime: &RuntimeName, since: Timestamp) -> Hold {
         Hold { runtime: self.runtime(runtime), since, job }
-    }
-
-    /// The first ones of those who have a place in a runtime, longest first.
-    fn holders(&self, lane: usize, runtime: usize, with_given_up: bool) -> Vec<Holder> {
-        let this = &self.lanes[lane][runtime];
-        let given_up =
-            this.given_up.iter().filter(|_| with_given_up).map(|(_, instance)| (*instance, true));
-        let all = this
-            .holders
-            .iter()
-            .map(|(_, instance)| (*instance, false))
-            .take(HOLDERS_SHOWN)
-            .chain(given_up.take(HOLDERS_SHOWN));
-        let mut holders: Vec<Holder> =
-            all.filter_map(|(instance, given_up)| self.holder(instance, lane, given_up)).collect();
-        holders.sort_by_key(|holder| (holder.since, holder.instance));
-        holders.truncate(HOLDERS_SHOWN);
-        holders
-    }
-
-    fn holder(&self, instance: InstanceId, lane: usize, is_given_up: bool) -> Option<Holder> {
-        let entry = self.entries.get(&instance)?;
-        let Hold { since, job, .. } = if is_given_up { entry.given_up } else { entry.holds[lane] }?;
-        Some(Holder { instance, job, since, is_given_up, is_deleted: entry.is_deleted })
-    }
-
-    fn largest(&self, lane: usize) -> Vec<(RuntimeName, usize, Holder)> {
-        let mut holders: Vec<_> = self
-            .names
-            .iter()
-            .filter_map(|(name, at)| {
-                let holders = &self.lanes[lane][*at].holders;
-                let longest = self.holder(holders.first()?.1, lane, false)?;
-                Some((name.clone(), holders.len(), longest))
-            })
-            .collect();
-        holders.sort_by_key(|(_, held, _)| std::cmp::Reverse(*held));
-        holders.truncate(HOLDERS_SHOWN);
-        holders
     }
 
     /// When the clock is set back, what is wanted from now on is new, and the pace does not wait
