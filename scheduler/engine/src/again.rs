@@ -93,7 +93,7 @@ impl State {
             Some(Observe::Watch(_)) => self.look_in_time(now),
             Some(Observe::Poll(_) | Observe::Never) | None => self.look_now(now),
         }
-        self.look.asked = self.desired().is_some_and(|desired| desired.observe.looks());
+        self.look.asked = self.is_looked_at();
         if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
             self.telling.due = Some(now);
         }

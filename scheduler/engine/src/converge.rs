@@ -161,7 +161,7 @@ impl State {
 
     /// There is work to do: what the applies so far have to say about it, then the gates.
     fn situate_work(&self, now: Timestamp) -> Situation {
-        let looks = self.desired().is_some_and(|desired| desired.observe.looks());
+        let looks = self.is_looked_at();
         let blind = looks && !self.look.fresh;
         let chain = self.pursuit.chain.as_ref();
         let end = chain.and_then(|chain| chain.end.as_ref());
@@ -275,7 +275,7 @@ impl State {
     pub(crate) fn work(&self) -> Option<&Work> {
         match &self.look.finding {
             Finding::Work(work) => Some(work),
-            _ => None,
+            Finding::Nothing | Finding::Clean | Finding::Pending(_) | Finding::Broken(_) => None,
         }
     }
 }

@@ -16,7 +16,6 @@ use crate::observation::Blame;
 use crate::observed::{ended_with, of_fetch};
 use crate::retry::{MISFIRE_POLICY, backoff, next_due};
 use crate::state::{ApplyEnd, Finding, Job, Matched, State, had_ended};
-use crate::step::in_words;
 
 impl State {
     /// A job is over.
@@ -190,7 +189,7 @@ impl State {
         out.push(log(
             LogKind::JobEnded,
             None,
-            format!("apply {} of {} {}", job.id, job.version, in_words(&end)),
+            format!("apply {} of {} {}", job.id, job.version, end.in_words()),
             &[("job", &job.id.to_string())],
         ));
         self.left_behind = match &end {

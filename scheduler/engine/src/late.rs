@@ -2,9 +2,9 @@
 
 use schema::time::Timestamp;
 
+use crate::duration::duration;
 use crate::event::Outcome;
 use crate::state::Job;
-use crate::step::duration;
 
 /// When the job ended, as far as is known; never before it was decided, never later than now.
 pub(crate) fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestamp {

@@ -11,8 +11,8 @@
 //!
 //! A step takes the time (`clock`), lets the event change facts (`step`, `finish`, `observe`,
 //! `approve`), and settles what follows from all facts together: deadlines, expired approvals,
-//! where the instance is (`converge`), what it wants a place for, and how that is said
-//! (`standing`). Where an instance with a fetch can be:
+//! where the instance is (`converge`), what it wants a place for, and what is said of that
+//! (`describe`, kept by `standing`). Where an instance with a fetch can be:
 //!
 //! ```text
 //!   release ──> Unlooked ──fetch──> Converged <──────────────── fetch: nothing to do, from anywhere
@@ -46,8 +46,10 @@ mod check;
 mod clock;
 mod clock_step;
 mod converge;
+mod describe;
 mod desire;
 pub mod desired;
+mod duration;
 pub mod event;
 pub mod explain;
 mod finish;

@@ -14,12 +14,12 @@ use schema::time::Timestamp;
 
 use crate::action::{Action, log};
 use crate::desired::WatchPolicy;
+use crate::duration::duration;
 use crate::observation::{
     Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport,
 };
 use crate::observed::{Verdict, verdict};
 use crate::state::{Finding, State, WatchState, Work};
-use crate::step::duration;
 
 impl State {
     /// Takes an observation in.

@@ -9,6 +9,7 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::action::log;
 use crate::converge::Situation;
+use crate::describe::HeldUpBy;
 use crate::limits::{LANE_PATIENCE, RECOVERY};
 use crate::state::{ApplyEnd, RolledBack, State, TakenBack};
 
@@ -35,18 +36,49 @@ pub fn go_back_now(state: &State, from: ReleaseId, now: Timestamp) -> GoBack {
     if state.observer {
         return GoBack::Dropped("observer mode was turned on");
     }
-    match state.situate_idle(now) {
-        Situation::Paused => GoBack::Dropped("it was paused"),
-        Situation::Converged => GoBack::Dropped("it is as desired by now"),
-        Situation::Cancelled => GoBack::Dropped("a person cancelled its apply"),
-        Situation::Unsettled(_) => GoBack::Dropped(
-            "an earlier job of it may still run, which a person has to decide about",
-        ),
-        _ if !state.pursuit.stuck => {
-            GoBack::Dropped("it was tried again, its commands changed, or it has arrived meanwhile")
+    let situation = state.situate_idle(now);
+    if let Some(why) = has_come_between(&situation) {
+        return GoBack::Dropped(why);
+    }
+    if !state.pursuit.stuck {
+        return GoBack::Dropped(
+            "it was tried again, its commands changed, or it has arrived meanwhile",
+        );
+    }
+    let is_to_tell =
+        situation == Situation::Looking && state.look.misses == 0 && state.has_just_applied();
+    if is_to_tell { GoBack::Later } else { GoBack::Now }
+}
+
+/// What a person, or the world, has done meanwhile.
+fn has_come_between(situation: &Situation) -> Option<&'static str> {
+    match situation {
+        Situation::Paused => Some("it was paused"),
+        Situation::Converged => Some("it is as desired by now"),
+        Situation::Cancelled => Some("a person cancelled its apply"),
+        Situation::Unsettled(_) => {
+            Some("an earlier job of it may still run, which a person has to decide about")
         }
-        Situation::Looking if state.look.misses == 0 && state.has_just_applied() => GoBack::Later,
-        _ => GoBack::Now,
+        Situation::Deleted
+        | Situation::NoRelease
+        | Situation::Applying
+        | Situation::Unseen
+        | Situation::Unlooked
+        | Situation::Pending
+        | Situation::Broken
+        | Situation::ApplyFailed(_)
+        | Situation::ApplyUnknown(_)
+        | Situation::Retrying(_)
+        | Situation::Misfired(_)
+        | Situation::Looking
+        | Situation::Grace(_)
+        | Situation::Observing
+        | Situation::Upstream(_)
+        | Situation::Ask(_)
+        | Situation::Approval(_)
+        | Situation::Rejected(_)
+        | Situation::WindowShut(_)
+        | Situation::Ready(_) => None,
     }
 }
 
@@ -126,27 +158,22 @@ impl State {
         if self.observer {
             return true;
         }
-        match situation {
-            Situation::Deleted
-            | Situation::NoRelease
-            | Situation::Paused
-            | Situation::Converged => true,
-            Situation::Cancelled
-            | Situation::Observing
-            | Situation::Upstream(_)
-            | Situation::Approval(_) => true,
-            Situation::Rejected(_) | Situation::WindowShut(_) | Situation::Unsettled(_) => true,
-            Situation::Ready(_) => {
+        match situation.held_up_by() {
+            HeldUpBy::Nothing
+            | HeldUpBy::Person
+            | HeldUpBy::Gate
+            | HeldUpBy::ObserverMode
+            | HeldUpBy::LostJob
+            | HeldUpBy::Surroundings => true,
+            HeldUpBy::Lane => {
                 self.pursuit.ready_since.is_some_and(|since| now.since(since) >= LANE_PATIENCE)
             }
             // It comes after the end of an apply of another one.
-            Situation::Applying => self.main.as_ref().is_some_and(|job| {
+            HeldUpBy::Apply => self.main.as_ref().is_some_and(|job| {
                 self.desired().is_none_or(|desired| desired.release != job.release)
             }),
-            // The surroundings are to blame.
-            Situation::Misfired(_) => true,
             // Nobody looks before a person has said that it may.
-            _ => self.fetches_linger(),
+            HeldUpBy::Release => self.fetches_linger(),
         }
     }
 

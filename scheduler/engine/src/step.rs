@@ -2,19 +2,19 @@
 //! follows from the facts is settled in one place, the same for every event, so that a lost event
 //! costs time and never truth.
 
-use std::time::Duration;
-
-use schema::id::JobId;
-use schema::log_kind::LogKind;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use crate::action::{Action, StopReason, log};
+use crate::action::Action;
 use crate::converge::Situation;
 use crate::desired::WatchPolicy;
-use crate::event::{Event, Outcome, Wait};
-use crate::limits::{LANE_PATIENCE, LINGERING_FETCHES, OVERTIME};
-use crate::state::{ApplyEnd, Converged, Job, SlotRequests, State};
+use crate::event::Event;
+use crate::limits::{LANE_PATIENCE, LINGERING_FETCHES};
+use crate::state::{Converged, SlotRequests, State};
+
+mod job;
+
+use job::stop_unwanted;
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
@@ -108,29 +108,6 @@ impl State {
         self.stand(&situation, now, out);
     }
 
-    /// Nobody waits for ever for a job: it is stopped at its deadline, and if not even that is
-    /// answered, its end is unknown.
-    fn enforce_deadlines(&mut self, now: Timestamp, out: &mut Vec<Action>) {
-        let mut silent = None;
-        for job in [&mut self.main, &mut self.side]
-            .into_iter()
-            .flatten()
-            .filter(|job| job.deadline.is_some_and(|at| at <= now))
-        {
-            if job.stop.is_none() {
-                job.ask_to_stop(StopReason::Deadline, now);
-                out.push(Action::Stop { job: job.id, why: StopReason::Deadline });
-            } else {
-                silent = silent.or(Some((job.id, job.stop_within())));
-            }
-        }
-        let Some((id, within)) = silent else { return };
-        let why = format!("it was stopped and nothing was heard of it for {}", duration(within));
-        self.finish(id, Outcome::Unknown { why, gone: false }, now, out);
-        // The other slot may be overdue as well; there are two, so this ends.
-        self.enforce_deadlines(now, out);
-    }
-
     /// Keeps what has to be remembered about where the instance is.
     fn note(&mut self, situation: &Situation, now: Timestamp) {
         if *situation == Situation::Converged {
@@ -142,16 +119,17 @@ impl State {
         } else {
             None
         };
-        pursuit.window_at = match situation {
-            Situation::Ready(at) | Situation::WindowShut(at) => *at,
-            _ => None,
+        pursuit.window_at = if let Situation::Ready(at) | Situation::WindowShut(at) = situation {
+            *at
+        } else {
+            None
         };
     }
 
     /// The release is as desired: what comes later is new work.
     fn arrive(&mut self, now: Timestamp) {
         self.pursuit.arrived = true;
-        let looks = self.desired().is_some_and(|desired| desired.observe.looks());
+        let looks = self.is_looked_at();
         self.pursuit.other_commands &= looks && !self.look.fresh;
         if !looks {
             // Nor will anybody say that there is nothing to approve.
@@ -185,7 +163,7 @@ impl State {
 
     /// Whether it is looked at by itself: fetched, or watched.
     pub(crate) fn looks(&self) -> bool {
-        let looks = self.desired().is_some_and(|desired| desired.observe.looks());
+        let looks = self.is_looked_at();
         looks && !self.paused && !self.deleted && !self.fetches_linger()
     }
 
@@ -273,130 +251,4 @@ impl State {
             self.look_now(now);
         }
     }
-
-    fn started(&mut self, id: JobId, at: Timestamp, now: Timestamp) {
-        let grace = self.desired.as_deref().map(|desired| desired.grace);
-        let Some(job) =
-            [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id)
-        else {
-            return;
-        };
-        if job.started_at.is_some() {
-            return;
-        }
-        let at = at.max(job.decided_at).min(now);
-        job.started_at = Some(at);
-        job.chain_before = None;
-        (job.waits, job.waits_since) = (None, None);
-        if job.stop.is_none() {
-            // From when it is told: the wall clock may have jumped since it started, and its
-            // wrapper keeps the exact time.
-            job.deadline = job.timeout.map(|timeout| now.plus(timeout).plus(OVERTIME));
-        }
-        let Some(chain) = self.pursuit.chain.as_mut().filter(|chain| chain.job == id) else {
-            return;
-        };
-        if let Some(grace) = grace.filter(|_| chain.attempt == 1) {
-            chain.grace_until = at.plus(grace);
-        }
-    }
-
-    /// Words only: the deadline that the job has anyway is what ends it. The log has the first of
-    /// them.
-    fn waits(&mut self, id: JobId, wait: Option<Box<Wait>>, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(job) =
-            [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id)
-        else {
-            return;
-        };
-        if job.started_at.is_some() && wait.as_ref().is_some_and(|wait| !wait.is_unseen) {
-            return;
-        }
-        if wait.is_none() && job.started_at.is_some() {
-            job.waits_since = None;
-        }
-        if let Some(wait) = wait.as_ref().filter(|_| job.waits_since.is_none()) {
-            job.waits_since = Some(now);
-            out.push(log(
-                LogKind::JobWaits,
-                None,
-                format!("{} {id} waits: {}", job.kind, wait.why),
-                &[("job", &id.to_string())],
-            ));
-        }
-        job.waits = wait;
-    }
-
-    fn cancel(&mut self, id: JobId, who: &str, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(job) =
-            [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id)
-        else {
-            return;
-        };
-        let why = StopReason::Person(who.to_owned());
-        if matches!(job.stop, None | Some(StopReason::Deadline)) {
-            job.ask_to_stop(why.clone(), now);
-            let data = [("job", &id.to_string() as &str), ("kind", job.kind.as_str())];
-            out.push(log(
-                LogKind::JobCancel,
-                Some(who.to_owned()),
-                format!("{who} cancels {} {id}", job.kind),
-                &data,
-            ));
-        }
-        out.push(Action::Stop { job: id, why });
-    }
-}
-
-/// Stops a fetch or getInfo whose answer nobody wants any more. An apply is never stopped by us.
-fn stop_unwanted(slot: &mut Option<Box<Job>>, now: Timestamp, out: &mut Vec<Action>) {
-    if let Some(job) = slot.as_mut().filter(|job| job.kind != JobKind::Apply && job.stop.is_none())
-    {
-        job.ask_to_stop(StopReason::NotWanted, now);
-        out.push(Action::Stop { job: job.id, why: StopReason::NotWanted });
-    }
-}
-
-impl Job {
-    /// Notes that it is asked to stop. From the first time on it has so long to be heard of,
-    /// whoever asks again.
-    fn ask_to_stop(&mut self, why: StopReason, now: Timestamp) {
-        if self.stop.replace(why).is_none() {
-            self.stopped_at = Some(now);
-            self.deadline = Some(now.plus(self.stop_within()));
-        }
-    }
-}
-
-/// How an apply ended, as the end of the sentence "apply …".
-pub(crate) fn in_words(end: &ApplyEnd) -> String {
-    match end {
-        ApplyEnd::Succeeded => "succeeded".to_owned(),
-        ApplyEnd::SucceededLeaving(what) => format!("succeeded and {what}"),
-        ApplyEnd::Retryable(code) => format!("ended with the retryable exit code {code}"),
-        ApplyEnd::Misfired(why) => format!("could not be started: {why}"),
-        ApplyEnd::Failed(why) => why.clone(),
-        ApplyEnd::Unknown(why) => format!("ended nobody knows how: {why}"),
-        ApplyEnd::Cancelled(who) => format!("was cancelled by {who}"),
-    }
-}
-
-/// A duration as people write it: `1h30m`, `45s`, `1.5s`.
-pub(crate) fn duration(span: Duration) -> String {
-    let ms = span.as_millis();
-    let (hours, minutes, seconds, rest) =
-        (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
-    let mut text = String::new();
-    for (count, unit) in [(hours, "h"), (minutes, "m")] {
-        if count > 0 {
-            text.push_str(&format!("{count}{unit}"));
-        }
-    }
-    if rest > 0 {
-        text.push_str(format!("{seconds}.{rest:03}").trim_end_matches('0'));
-        text.push('s');
-    } else if seconds > 0 || text.is_empty() {
-        text.push_str(&format!("{seconds}s"));
-    }
-    text
 }

@@ -146,3 +146,18 @@ pub(crate) enum ApplyEnd {
     /// Who asked.
     Cancelled(String),
 }
+
+impl ApplyEnd {
+    /// As the end of the sentence "apply …".
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Succeeded => "succeeded".to_owned(),
+            Self::SucceededLeaving(what) => format!("succeeded and {what}"),
+            Self::Retryable(code) => format!("ended with the retryable exit code {code}"),
+            Self::Misfired(why) => format!("could not be started: {why}"),
+            Self::Failed(why) => why.clone(),
+            Self::Unknown(why) => format!("ended nobody knows how: {why}"),
+            Self::Cancelled(who) => format!("was cancelled by {who}"),
+        }
+    }
+}

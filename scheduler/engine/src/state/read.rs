@@ -187,10 +187,15 @@ impl State {
         self.look.answered_at
     }
 
+    /// Whether anybody tells how the world is, paused or not.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.desired().is_some_and(|desired| desired.observe.looks())
+    }
+
     /// Whether it stands as was seen before its commands changed, or before somebody asked to look
     /// again: it is looked at again.
     pub fn is_outdated(&self) -> bool {
-        let looks = self.desired().is_some_and(|desired| desired.observe.looks());
+        let looks = self.is_looked_at();
         let is_of_before = self.look.other_commands
             || !matches!(self.look.finding, Finding::Nothing | Finding::Work(_));
         looks && (!self.look.fresh && is_of_before || self.look.asked && self.looks())

@@ -1,0 +1,73 @@
+//! What an instance does next by itself, and when.
+
+use schema::api::NextAction;
+use schema::time::Timestamp;
+
+use crate::converge::ShutGate;
+use crate::state::State;
+
+impl State {
+    /// What happens by itself, soonest first. `again_at`: when the next apply comes, if time is all
+    /// that it waits for.
+    pub(super) fn next_actions(&self, again_at: Option<Timestamp>) -> Vec<NextAction> {
+        let mut next = Vec::new();
+        let mut add = |action: String, at: Option<Timestamp>| {
+            next.extend(at.map(|at| NextAction { action, at }))
+        };
+        let idle = self.main.is_none();
+        add("fetch".to_owned(), self.look.due.filter(|_| idle && self.looks()));
+        let has_work = !self.deleted
+            && !self.paused
+            && !self.observer
+            && self.pursuit.chain.as_ref().is_some_and(|chain| chain.end.is_some());
+        add(
+            "apply".to_owned(),
+            again_at.and_then(|at| self.again_by_itself(at)).filter(|_| idle && has_work),
+        );
+        add("apply".to_owned(), self.wants.apply);
+        let shut = self.pursuit.window_at.filter(|_| self.pursuit.ready_since.is_none());
+        add("apply".to_owned(), shut.filter(|opens_at| self.lapses_before(*opens_at).is_none()));
+        add(
+            "getInfo".to_owned(),
+            self.telling.due.filter(|_| self.side.is_none() && !self.deleted),
+        );
+        if let Some(job) = self.main.as_deref() {
+            let what = match (&job.stop, job.started_at) {
+                (Some(_), _) => "the end of a stopped",
+                (None, Some(_)) => "the end of",
+                (None, None) => "the start of",
+            };
+            let waits = job.stop.is_none() && job.started_at.is_none();
+            add(
+                format!("deadline: {what} {}", job.kind),
+                if waits { job.starts_by() } else { job.deadline },
+            );
+        }
+        for approval in self.live_approvals() {
+            add("deadline: approval".to_owned(), approval.expires_at);
+        }
+        add("deadline: watch".to_owned(), self.look.watch.as_ref().map(|watch| watch.stale_at));
+        add(
+            "deadline: progress".to_owned(),
+            self.pursuit.stuck_at.filter(|_| !self.cannot_look(self.seen_at)),
+        );
+        next.sort_by_key(|next| next.at);
+        next
+    }
+
+    /// The same unless the gates have something against it then, as far as is known now.
+    fn again_by_itself(&self, at: Timestamp) -> Option<Timestamp> {
+        match self.shut_gates(at).next() {
+            None => Some(at).filter(|at| self.lapses_before(*at).is_none()),
+            Some(ShutGate::Window(opens_at)) => {
+                opens_at.filter(|opens_at| self.lapses_before(*opens_at).is_none())
+            }
+            Some(
+                ShutGate::Upstream(_)
+                | ShutGate::Ask(_)
+                | ShutGate::Approval(_)
+                | ShutGate::Rejected(_),
+            ) => None,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What is said of an instance whose situation is what was seen of the world, or that nothing was.
+
+use schema::status::{Reason, Status};
+
+use super::{Because, Description, WayOut};
+use crate::state::{Finding, State};
+
+impl State {
+    /// What an apply left behind no look may see, so that is told beside.
+    pub(super) fn describe_converged(&self) -> Description<'static> {
+        let doubt = self.look.doubt.as_ref().filter(|_| self.is_looked_at());
+        let doubt = doubt.map(|_| Because::Doubted(self.look.answered_at));
+        let left = self.left_behind.as_ref().map(|_| Because::LeftBehind);
+        let (reason, message) = self.converged_in_words();
+        Description::new(Status::Converged, reason, message, WayOut::Converged)
+            .besides(doubt)
+            .besides(left)
+    }
+
+    fn converged_in_words(&self) -> (Option<Reason>, String) {
+        let version = self.version_in_words();
+        if let Some(error) = self.look.error.as_deref().filter(|_| self.look.misses > 0) {
+            return (Some(Reason::FetchFailed), format!("{version} as last seen; {error}"));
+        }
+        if self.is_outdated() {
+            return (None, format!("{version} {}", self.outdated_in_words()));
+        }
+        let left = self.left_behind.as_ref().filter(|_| !self.is_looked_at());
+        let left = left.map_or_else(String::new, |left| format!("; {left}"));
+        let doubt =
+            self.look.doubt.as_ref().map_or_else(String::new, |doubt| format!(", but {doubt}"));
+        let unsettled = self.unsettled_apply().map_or_else(String::new, |(job, _)| {
+            format!("; apply {job} was given up and may still run: see `pvnctl services explain`")
+        });
+        (None, format!("{version} is as desired{left}{doubt}{unsettled}"))
+    }
+
+    pub(super) fn describe_unseen(&self) -> Description<'static> {
+        let version = self.version_in_words();
+        let seen = self.look.answered_at.map_or_else(String::new, |at| format!(" since {at}"));
+        let error = self
+            .look
+            .error
+            .clone()
+            .unwrap_or_else(|| format!("{} does not answer", self.who_looks()));
+        waits_for_a_look(
+            Some(Reason::FetchFailed),
+            format!("{version} was converged and has not been seen{seen}: {error}"),
+        )
+    }
+
+    pub(super) fn describe_unlooked(&self) -> Description<'static> {
+        let version = self.version_in_words();
+        match &self.look.error {
+            Some(error) => waits_for_a_look(
+                Some(Reason::FetchFailed),
+                format!("nothing is known of {version} yet: {error}"),
+            ),
+            None => waits_for_a_look(
+                Some(Reason::NoCurrentState),
+                format!("waits for the first answer of {} for {version}", self.who_looks()),
+            ),
+        }
+    }
+
+    pub(super) fn describe_looking(&self) -> Description<'static> {
+        let is_missed = self.look.misses > 0;
+        let reason = if is_missed { Some(Reason::FetchFailed) } else { self.work_reason() };
+        let error = self.look.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        let (after, who) = (self.after(), self.who_looks());
+        waits_for_a_look(
+            reason,
+            format!("{after}waits for {who} to tell how things are now{error}"),
+        )
+    }
+
+    pub(super) fn describe_pending(&self) -> Description<'static> {
+        let reason = (self.look.misses > 0).then_some(Reason::FetchFailed);
+        waits_for_a_look(reason, self.objects_in_words())
+    }
+
+    pub(super) fn describe_broken(&self) -> Description<'static> {
+        let reason = Some(Reason::RuntimeObjectFailed);
+        Description::new(Status::Failed, reason, self.objects_in_words(), WayOut::Look)
+    }
+
+    fn objects_in_words(&self) -> String {
+        let what = match &self.look.finding {
+            Finding::Pending(what) | Finding::Broken(what) => what.as_str(),
+            Finding::Nothing | Finding::Clean | Finding::Work(_) => "",
+        };
+        format!("every object runs {}, but {what}", self.version_in_words())
+    }
+
+    /// What is said of a version that was seen as desired, and is looked at again.
+    pub(crate) fn outdated_in_words(&self) -> &'static str {
+        match (self.look.other_commands, self.look.watch.is_some()) {
+            (true, false) => {
+                "was as desired before its commands changed; fetch looks again with the new ones"
+            }
+            (true, true) => "was as desired before its commands changed; the watch looks anew",
+            (false, false) => "was as desired when fetch last looked; it looks again",
+            (false, true) => {
+                "was as desired when the watch last told; it looks anew, and no fetch is run"
+            }
+        }
+    }
+
+    /// Who tells how the world is, in the middle of a sentence.
+    pub(crate) fn who_looks(&self) -> &'static str {
+        self.desired().map_or("fetch", |desired| desired.observe.who_looks())
+    }
+}
+
+/// Nothing goes on before something was seen.
+fn waits_for_a_look(reason: Option<Reason>, message: String) -> Description<'static> {
+    Description::new(Status::Converging, reason, message, WayOut::Look)
+}

@@ -1,0 +1,222 @@
+//! What an explanation says would end it: time, a look, a command, another channel, a place.
+
+use schema::cause::CauseCode;
+use schema::id::JobId;
+use schema::status::JobKind;
+use schema::time::Timestamp;
+
+use super::person::ways_out;
+use super::{CauseChain, brings_back};
+use crate::describe::{WayOut, stops_once_more};
+use crate::limits::LINGERING_FETCHES;
+
+impl CauseChain<'_> {
+    pub(super) fn way_out(&mut self, way_out: WayOut<'_>) {
+        let (state, who) = (self.state, self.state.who_looks());
+        match way_out {
+            WayOut::EndOfApply | WayOut::Question => {}
+            WayOut::Converged => self.converged(),
+            WayOut::Restored => self.restored(),
+            WayOut::FirstRelease => self.first_release(),
+            WayOut::Resume => self.resume(),
+            WayOut::Look => self.looks(),
+            WayOut::PersonAgrees => self.person_agrees(),
+            WayOut::Gone(job) => self.gone(job),
+            WayOut::StillWork(at) => {
+                self.again(&format!("apply is tried again if {who} then still sees work"), at);
+            }
+            WayOut::Decided(at) => {
+                let what = format!("{who} decides; apply comes again if it then still sees work");
+                self.again(&what, at);
+            }
+            WayOut::TriedAgain => self.waits_for_person(
+                "ends with `pvnctl services retry` or a new release".to_owned(),
+                None,
+            ),
+            WayOut::NextAttempt(at) => {
+                self.backs_off("the next attempt comes by the retry policy", at);
+            }
+            WayOut::NextTry(at) => self.backs_off(
+                "the surroundings are to blame: another try to start it comes by itself",
+                at,
+            ),
+            WayOut::EffectShows(until) => self.effect_shows(until),
+            WayOut::ObserverEnds => self.observer_ends(),
+            WayOut::Upstream(channels) => {
+                channels.iter().for_each(|channel| self.upstream(channel));
+            }
+            WayOut::Answer(at) => self.approval(&state.approvals[at]),
+            WayOut::WindowOpens(opens_at) => self.window_opens(opens_at),
+            WayOut::Place => self.waits_for_place(JobKind::Apply, state.pursuit.ready_since),
+        }
+    }
+
+    fn restored(&mut self) {
+        let back = brings_back(self.around.target, self.state.had());
+        let text =
+            format!("a config took the release channel away; once the config has it again, {back}");
+        self.say(CauseCode::Deleted, text, self.since(), None);
+    }
+
+    fn resume(&mut self) {
+        let text = format!(
+            "{}: neither fetch nor apply starts until `pvnctl services resume`",
+            self.state.paused_in_words()
+        );
+        self.say(CauseCode::Paused, text, self.since(), None);
+    }
+
+    fn first_release(&mut self) {
+        let since = self.since();
+        let all = self.together();
+        let push = match all.contains(',') {
+            false => "`pvnctl services push` makes one".to_owned(),
+            true => format!(
+                "`pvnctl services push {} --channels {all}` makes one, in all the channels that \
+                 have to have it too",
+                self.service_in_words()
+            ),
+        };
+        self.say(CauseCode::NoRelease, format!("there is no release yet; {push}"), since, None);
+    }
+
+    fn converged(&mut self) {
+        let (state, since, version) = (self.state, self.since(), self.version());
+        let text = if let Some(desired) = state.desired().filter(|_| !state.is_looked_at()) {
+            let (is, again) = if desired.apply_id.is_some() {
+                (
+                    "has the `applyId` of what was applied last, or was itself applied",
+                    "a release with another `applyId` applies",
+                )
+            } else {
+                ("was applied", "a new release applies again")
+            };
+            format!("{version} {is}; the runtime has no fetch, so nobody looks for drift; {again}")
+        } else if state.is_outdated() {
+            format!("{version} {}", state.outdated_in_words())
+        } else {
+            format!("{version} is as desired; {} keeps looking for drift", state.who_looks())
+        };
+        self.say(CauseCode::Converged, text, since, None);
+    }
+
+    /// What is seen next decides.
+    fn looks(&mut self) {
+        let state = self.state;
+        if state.main.is_some() {
+            return; // told beside
+        }
+        if let Some(watch) = &state.look.watch {
+            let text = "what the watch tells next decides; no fetch is run. If nothing is heard \
+                        of it by then, that is told as an error";
+            self.say(
+                CauseCode::WatchAwaited,
+                text.into(),
+                Some(watch.heard_at),
+                Some(watch.stale_at),
+            );
+            return;
+        }
+        if state.fetches_linger() {
+            let jobs: Vec<String> = state.lingering.iter().map(JobId::to_string).collect();
+            let text = format!(
+                "{LINGERING_FETCHES} fetches were given up and may still run ({}); no other \
+                 starts beside them, which ends when the runner says that they are gone, or with \
+                 `pvnctl services retry`",
+                jobs.join(", ")
+            );
+            self.say(CauseCode::FetchUnsettled, text, None, None);
+            return;
+        }
+        match state.look.due {
+            Some(due) if state.wants.fetch.is_some() => {
+                self.waits_for_place(JobKind::Fetch, Some(due))
+            }
+            Some(due) => self.say(
+                CauseCode::FetchDue,
+                "the next fetch tells how things are".into(),
+                None,
+                Some(due),
+            ),
+            None => {
+                let text = "the fetch's schedule has no instant left; `pvnctl services retry` \
+                            looks now, another pollSchedule keeps looking";
+                self.say(CauseCode::NoFetchDue, text.into(), None, None);
+            }
+        }
+    }
+
+    fn person_agrees(&mut self) {
+        let ways = ways_out(self.state, "`pvnctl services retry`", "nothing left to do");
+        self.waits_for_person(format!("no other apply starts until {ways}"), self.since());
+    }
+
+    fn gone(&mut self, job: JobId) {
+        self.waits_for_person(gone_in_words(job), self.since());
+    }
+
+    fn waits_for_person(&mut self, text: String, since: Option<Timestamp>) {
+        self.say(CauseCode::WaitsForPerson, text, since, None);
+    }
+
+    fn again(&mut self, what: &str, at: Timestamp) {
+        let once = self
+            .state
+            .conditions(at)
+            .map_or_else(String::new, |conditions| format!(", once {conditions}"));
+        let text = format!("{what}{once}; `pvnctl services retry` does not wait for the time");
+        self.say(CauseCode::GracePeriod, text, None, Some(at));
+        if at <= self.state.seen_at() {
+            self.looks();
+        }
+    }
+
+    fn backs_off(&mut self, what: &str, until: Timestamp) {
+        self.say(CauseCode::BackOff, what.to_owned(), None, Some(until));
+    }
+
+    fn effect_shows(&mut self, until: Timestamp) {
+        let who = match self.state.look.watch {
+            Some(_) => "the watch goes on",
+            None => "fetch polls",
+        };
+        let text = format!(
+            "the effect of an apply may take its time: {who}, and apply comes again if it then \
+             still sees work"
+        );
+        self.say(CauseCode::GracePeriod, text, None, Some(until));
+    }
+
+    fn observer_ends(&mut self) {
+        let then = self
+            .state
+            .conditions(self.now)
+            .map_or_else(String::new, |conditions| format!(", and then once {conditions}"));
+        let text = format!(
+            "observer mode: it looks and never applies; ends with a start of the scheduler \
+             without it, or, where its data was restored from a backup, with `pvn-scheduler \
+             activate`{then}"
+        );
+        self.say(CauseCode::Observer, text, self.since(), None);
+    }
+
+    fn window_opens(&mut self, opens_at: Option<Timestamp>) {
+        let text = match opens_at {
+            Some(_) => "the apply window is shut until then",
+            None => {
+                "the schedule of the apply window has no instant left; change it in the runtime's \
+                 config"
+            }
+        };
+        self.say(CauseCode::WindowShut, text.into(), self.since(), opens_at);
+    }
+}
+
+/// What ends that a job was given up and may still run.
+pub(super) fn gone_in_words(job: JobId) -> String {
+    format!(
+        "ends when the runner says that it is gone ({}), or when `pvnctl services retry` takes \
+         the responsibility for another apply beside it",
+        stops_once_more(job)
+    )
+}
