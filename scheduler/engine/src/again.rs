@@ -94,9 +94,7 @@ impl State {
             Some(Observe::Poll(_) | Observe::Never) | None => self.look_now(now),
         }
         self.look.asked = self.is_looked_at();
-        if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
-            self.telling.due = Some(now);
-        }
+        self.tell_now(now);
     }
 
     /// Who answers whoever asked, where no fetch does.

@@ -1,6 +1,6 @@
-//! Asking people: which approvals a release or an apply needs, what they are bound to, who said
-//! what. Called by the step; [`State::askers`] is read by `converge.rs`. How an answer goes out of
-//! force is in `approve/over.rs`.
+//! Asking people: which approvals a release or an apply needs, and what they are bound to. Called
+//! by the step; [`State::askers`] is read by `converge.rs`. What people answer is in
+//! `approve/answer.rs`, how that goes out of force in `approve/over.rs`.
 //!
 //! An approval of kind `apply` is bound to the fingerprint of the work. One of kind `manual` holds
 //! for the release in this channel, from the first apply on whatever its plan is; until then it is
@@ -11,14 +11,15 @@
 
 use schema::id::{ApprovalId, BlobId};
 use schema::log_kind::LogKind;
-use schema::status::{ApprovalKind, ApprovalStatus, Decision};
+use schema::status::{ApprovalKind, ApprovalStatus};
 use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::action::log;
 use crate::desired::{Desired, Gate};
-use crate::state::{Approval, State, Vote};
+use crate::state::{Approval, State};
 
+mod answer;
 mod over;
 
 /// Most characters of a description within a sentence: a dozen lines of a terminal. The API has all
@@ -272,33 +273,35 @@ impl State {
 
     /// Asks people.
     pub(crate) fn ask(&mut self, asker: Asker, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(desired) = self.desired.take() else { return };
-        if let Some(question) = question(&desired, asker) {
-            let approval = self.make(&desired, &question, now);
+        let made = self.desired().and_then(|desired| {
+            let approval = self.make(desired, &question(desired, asker)?, now);
             let what = name_of(&approval);
             let words = words_of(&approval).map_or_else(String::new, |words| format!(": {words}"));
-            out.push(about(
-                LogKind::ApprovalAsked,
-                None,
-                format!("{what} is asked for {}{words}", desired.version),
-                &approval,
-            ));
-            self.approvals.retain(|old| old.id != approval.id);
-            self.approvals.push(approval);
+            let sentence = format!("{what} is asked for {}{words}", desired.version);
+            Some((approval, sentence))
+        });
+        if let Some((approval, sentence)) = made {
+            out.push(about(LogKind::ApprovalAsked, None, sentence, &approval));
+            self.add(approval);
         }
-        self.desired = Some(desired);
+    }
+
+    /// It takes the place of one with the same id.
+    fn add(&mut self, approval: Approval) {
+        self.asked = self.asked.saturating_add(1);
+        self.approvals.retain(|old| old.id != approval.id);
+        self.approvals.push(approval);
         self.trim_approvals();
     }
 
-    fn make(&mut self, desired: &Desired, question: &Question<'_>, now: Timestamp) -> Approval {
-        self.asked = self.asked.saturating_add(1);
+    fn make(&self, desired: &Desired, question: &Question<'_>, now: Timestamp) -> Approval {
         let id = match question.kind {
             ApprovalKind::Shared => shared_id(desired, question.name.unwrap_or_default()),
             ApprovalKind::Manual | ApprovalKind::Apply => ApprovalId::derive(&[
                 self.instance.as_bytes(),
                 desired.release.as_bytes(),
                 question.gate.as_bytes(),
-                &self.asked.to_le_bytes(),
+                &self.asked.saturating_add(1).to_le_bytes(),
             ]),
         };
         Approval {
@@ -318,79 +321,6 @@ impl State {
             expires_at: expiry(Some(desired), now),
             over: false,
         }
-    }
-
-    /// A person decided. One vote a person, the last one counts; a rejection ends it; an approval
-    /// that is over, or by which the release has arrived, is past deciding. What is said holds
-    /// for all that starts from now on: an apply that runs goes on.
-    pub(crate) fn decide(
-        &mut self,
-        id: ApprovalId,
-        who: String,
-        decision: Decision,
-        reason: Option<String>,
-        now: Timestamp,
-        out: &mut Vec<Action>,
-    ) {
-        let known = self.approvals.iter().position(|approval| approval.id == id && !approval.over);
-        let Some(at) = known.or_else(|| self.foresee_shared(id, now)) else { return };
-        let expires_at = expiry(self.desired(), now);
-        let version = self.desired().map(|desired| desired.version.clone()).unwrap_or_default();
-        let is_past = self.is_past(self.approvals[at].kind);
-        let approval = &mut self.approvals[at];
-        let open = match approval.status {
-            ApprovalStatus::Pending => true,
-            ApprovalStatus::Approved => decision == Decision::Reject && !is_past,
-            ApprovalStatus::Rejected | ApprovalStatus::Expired => false,
-        };
-        if !open || approval.votes.iter().any(|vote| vote.who == who && vote.decision == decision) {
-            return;
-        }
-        approval.votes.retain(|vote| vote.who != who);
-        approval.votes.push(Vote { who: who.clone(), at: now, decision, reason });
-        let yes = approval.yes().count();
-        let plan =
-            approval.plan_digest().map_or_else(String::new, |digest| format!(", plan {digest}"));
-        let what = format!("{} of {version}{plan}", name_of(approval));
-        let sentence = if decision == Decision::Reject {
-            approval.status = ApprovalStatus::Rejected;
-            approval.expires_at = None;
-            format!("{who} rejects {what}")
-        } else if yes >= approval.needed as usize {
-            approval.status = ApprovalStatus::Approved;
-            approval.expires_at = expires_at;
-            format!("{who} approves {what}: it is given")
-        } else {
-            format!("{who} approves {what}: {yes} of {} people", approval.needed)
-        };
-        out.push(about(LogKind::ApprovalDecided, Some(who), sentence, approval));
-    }
-
-    /// Somebody decided on a shared approval that another instance of the release asks for already:
-    /// it counts here too.
-    fn foresee_shared(&mut self, id: ApprovalId, now: Timestamp) -> Option<usize> {
-        if self.deleted
-            || self.has_arrived()
-            || self.approvals.iter().any(|approval| approval.id == id && !approval.over)
-        {
-            return None;
-        }
-        let desired = self.desired.take()?;
-        let asker =
-            desired.gates.iter().position(|gate| matches!(gate, Gate::SharedApproval { name, .. } if shared_id(&desired, name) == id));
-        let made = asker
-            .and_then(|at| question(&desired, Asker::Gate(at)))
-            .map(|question| self.make(&desired, &question, now));
-        self.desired = Some(desired);
-        self.approvals.retain(|old| made.as_ref().is_none_or(|made| old.id != made.id));
-        let mut made = made?;
-        if !self.look.fresh {
-            // What was found before is not what this is about.
-            (made.fingerprint, made.explanation) = (None, None);
-        }
-        self.approvals.push(made);
-        self.trim_approvals();
-        self.approvals.iter().position(|approval| approval.id == id)
     }
 }
 

@@ -13,68 +13,82 @@ impl State {
     pub(crate) fn desire(&mut self, desired: Box<Desired>, now: Timestamp, out: &mut Vec<Action>) {
         // It does not move with its channel.
         self.unsettled_in = self.unsettled_in().cloned();
-        let old = self.desired.take();
-        if !self.deleted && old.as_ref() == Some(&desired) {
-            self.desired = old;
+        if !self.deleted && self.desired.as_ref() == Some(&desired) {
             return;
         }
-        let same_release = old.as_ref().is_some_and(|old| old.release == desired.release);
+        let old = self.desired.replace(desired);
+        let old = old.as_deref();
+        let same_release = self.has_as_before(old, |desired| &desired.release);
         if self.deleted && same_release {
             // Configuring it again is no order to apply; a release is.
-            self.desired = Some(desired);
             return;
         }
-        let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
         let was_deleted = std::mem::take(&mut self.deleted);
         if !same_release {
-            self.take_up(&desired, old.as_deref(), now);
-        } else if !same_commands {
+            self.take_up(old, now);
+        } else if !self.has_as_before(old, |desired| &desired.compiled) {
             self.take_other_commands(now, out);
-        } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
+        } else if !self.has_as_before(old, |desired| &desired.shared_for) {
             self.withdraw_for_others(out);
         }
-        let same_place =
-            !was_deleted && old.as_ref().is_some_and(|old| old.runtime == desired.runtime);
-        if same_release
-            && !desired.observe.looks()
-            && old.as_deref().is_some_and(|old| self.was_as_desired(old))
-        {
-            // Where no fetch can tell, what was converged stays so: an order to apply is a release,
-            // never a config.
-            self.settled = Some(desired.release);
+        self.carry_over_applied(old, was_deleted);
+        if same_release {
+            self.regate(now);
+            if !self.has_as_before(old, |desired| &desired.progress_deadline) {
+                self.pursuit.stuck_at = None;
+            }
         }
+        self.observe_anew(now);
+        self.keep_named_channels();
+    }
+
+    /// Whether a part of what is desired is as it was.
+    fn has_as_before<T: PartialEq>(
+        &self,
+        old: Option<&Desired>,
+        part: impl Fn(&Desired) -> &T,
+    ) -> bool {
+        old.zip(self.desired()).is_some_and(|(old, new)| part(old) == part(new))
+    }
+
+    /// Without fetch: what counts as applied under what is desired now.
+    fn carry_over_applied(&mut self, old: Option<&Desired>, was_deleted: bool) {
+        let same_release = self.has_as_before(old, |desired| &desired.release);
+        let same_place = !was_deleted && self.has_as_before(old, |desired| &desired.runtime);
         if !same_release {
             self.settled = None;
+        } else if !self.is_looked_at() && old.is_some_and(|old| self.was_as_desired(old)) {
+            // Where no fetch can tell, what was converged stays so: an order to apply is a release,
+            // never a config.
+            self.settled = self.desired().map(|desired| desired.release);
         }
         if !same_place {
             // Nothing was applied there.
             self.applied = None;
         }
-        if !same_release && self.has_never_left(&desired) {
-            self.applied = Some(desired.release.to_string());
+        if !same_release && self.has_never_left() {
+            self.applied = self.desired().map(|desired| desired.release.to_string());
         }
-        if same_release {
-            self.regate(&desired, now);
-        }
-        if same_release && old.is_some_and(|old| old.progress_deadline != desired.progress_deadline)
-        {
-            self.pursuit.stuck_at = None;
-        }
-        self.observe_anew(&desired, now);
-        self.upstream.retain(|channel, _| names(&desired, channel));
-        self.upstream_back.retain(|channel, _| names(&desired, channel));
+    }
+
+    /// What is known of channels that no gate names any more is forgotten.
+    fn keep_named_channels(&mut self) {
+        let Some(desired) = self.desired.as_deref() else { return };
+        self.upstream.retain(|channel, _| names(desired, channel));
+        self.upstream_back.retain(|channel, _| names(desired, channel));
         let met = self
             .upstream
             .iter()
             .filter(|(_, version)| **version == desired.version)
             .map(|(channel, _)| channel.clone());
         self.pursuit.met.extend(met);
-        self.desired = Some(desired);
     }
 
     /// Another release: what was asked for, tried and found out for the old one is over.
-    fn take_up(&mut self, desired: &Desired, old: Option<&Desired>, now: Timestamp) {
+    fn take_up(&mut self, old: Option<&Desired>, now: Timestamp) {
         self.leave_refused(old.is_some_and(|old| old.is_rollback));
+        self.withdraw_all();
+        let Some(desired) = self.desired.as_deref() else { return };
         // The release that goes back has the version of the one that it goes back to.
         let went = self.rolled_back.take().and_then(|back| back.followed_by(desired, old));
         self.rolled_back = went.map(Box::new);
@@ -84,7 +98,6 @@ impl State {
                 self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
             self.taken_back = Some(Box::new(TakenBack { to, before }));
         }
-        self.withdraw_all();
         self.pursuit = Rollout::default();
         let (objects, answered_at) =
             (std::mem::take(&mut self.look.objects), self.look.answered_at);
@@ -107,22 +120,25 @@ impl State {
 
     /// Whatever changed, fetch and getInfo are due: even an interval alone, for what was due is of
     /// the old one and may be a day away.
-    fn observe_anew(&mut self, desired: &Desired, now: Timestamp) {
+    fn observe_anew(&mut self, now: Timestamp) {
+        let Some(desired) = self.desired.as_deref() else { return };
+        let tells = desired.get_info.is_some();
         match &desired.observe {
             Observe::Poll(_) => {
                 (self.look.watch, self.look.silent_since) = (None, None);
                 self.look.due = Some(now);
             }
             Observe::Watch(policy) => {
+                let fresh_for = policy.counts_for();
                 self.look.due = None;
-                self.begin_watch(policy.counts_for(), now);
+                self.begin_watch(fresh_for, now);
             }
             Observe::Never => self.look.anew(),
         }
-        if desired.get_info.is_none() {
-            self.telling = InfoState::default();
-        } else {
+        if tells {
             self.telling.due = Some(now);
+        } else {
+            self.telling = InfoState::default();
         }
     }
 
@@ -148,12 +164,12 @@ impl State {
 
     /// Without fetch: whether this goes back to what was applied last, since which no apply has
     /// begun. Then there is nothing to go back from.
-    fn has_never_left(&self, desired: &Desired) -> bool {
-        let is_back = desired.is_rollback && !desired.observe.looks() && !self.applying();
-        let at = self
-            .converged
-            .as_ref()
-            .filter(|converged| is_back && converged.version == desired.version);
+    fn has_never_left(&self) -> bool {
+        let goes_back = |desired: &&Desired| {
+            desired.is_rollback && !desired.observe.looks() && !self.applying()
+        };
+        let Some(desired) = self.desired().filter(goes_back) else { return false };
+        let at = self.converged.as_ref().filter(|converged| converged.version == desired.version);
         at.is_some_and(|converged| self.applied == Some(converged.release.to_string()))
     }
 

@@ -23,15 +23,10 @@ use crate::state::{Finding, State, WatchState, Work};
 
 impl State {
     /// Takes an observation in.
-    pub(crate) fn take_in(
-        &mut self,
-        observation: Observation,
-        version: &str,
-        out: &mut Vec<Action>,
-    ) {
+    pub(crate) fn take_in(&mut self, observation: Observation, out: &mut Vec<Action>) {
         let Observation { source, at, result } = observation;
         match result {
-            Ok(report) => self.found(source, at, report, version, out),
+            Ok(report) => self.found(source, at, report, out),
             Err(error) => self.missed(source, at, error, out),
         }
         // A fetch of before the question is no answer to it.
@@ -47,7 +42,6 @@ impl State {
         source: ObservationSource,
         at: Timestamp,
         report: WorldReport,
-        version: &str,
         out: &mut Vec<Action>,
     ) {
         let was_work = self.work().is_some();
@@ -60,7 +54,7 @@ impl State {
         self.look.fresh = !is_of_before || self.look.of_before_is_fresh;
         self.look.other_commands = false;
         self.look.doubt = report.doubt;
-        let verdict = verdict(&report.world, version);
+        let verdict = verdict(&report.world, self.version_in_words());
         self.look.objects = match report.world {
             ObservedWorld::Objects(objects) => objects,
             ObservedWorld::AsDesired | ObservedWorld::Work(_) => Vec::new(),
@@ -179,8 +173,7 @@ impl State {
 
     fn heard(&mut self, observation: Observation, now: Timestamp, out: &mut Vec<Action>) {
         let Some(desired) = self.desired() else { return };
-        let (fresh_for, version) =
-            (desired.observe.watch().map(WatchPolicy::counts_for), desired.version.clone());
+        let fresh_for = desired.observe.watch().map(WatchPolicy::counts_for);
         if let (Some(watch), Some(fresh_for)) = (&mut self.look.watch, fresh_for) {
             (watch.heard_at, watch.stale_at) = (now, now.plus(fresh_for));
             watch.is_answered |= observation.result.is_ok();
@@ -195,7 +188,7 @@ impl State {
                     self.look.objects = objects;
                 }
             }
-            result => self.take_in(Observation { result, ..observation }, &version, out),
+            result => self.take_in(Observation { result, ..observation }, out),
         }
     }
 

@@ -127,12 +127,13 @@ impl State {
     /// asked for needs as many people as the config now says, for all that starts from now on.
     /// A decision that the release has passed stands, and one for a single apply while that
     /// runs.
-    pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
+    pub(crate) fn regate(&mut self, now: Timestamp) {
+        let settled = self.settled_approvals();
+        let Some(desired) = self.desired.as_deref() else { return };
         let askers = (0..desired.gates.len())
             .map(Asker::Gate)
             .chain(desired.require_approval_before_apply.then_some(Asker::Apply));
         let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
-        let settled = self.settled_approvals();
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
             // One without a name is known by its words, for its place may be another's now.
             let is_same = |question: &&Question<'_>| {

@@ -1,0 +1,72 @@
+//! The end of a getInfo: what it told, or why it did not, and when it runs again. Nothing else
+//! depends on it.
+
+use schema::output::Info;
+use schema::time::Timestamp;
+
+use crate::action::StopReason;
+use crate::event::Outcome;
+use crate::late::{ended_at, timed_out};
+use crate::observed::ended_with;
+use crate::retry::{backoff, next_due};
+use crate::state::{Job, State};
+
+impl State {
+    pub(super) fn finish_info(&mut self, job: &Job, outcome: Outcome, now: Timestamp) {
+        let Some(policy) = self.desired.as_deref().and_then(|desired| desired.get_info.as_ref())
+        else {
+            return;
+        };
+        if job.stop == Some(StopReason::NotWanted) {
+            self.telling.due = self.telling.due.or(Some(now));
+            return;
+        }
+        let steady = self.standing.status.is_converged();
+        let ended_at = ended_at(job, &outcome, now);
+        let next = || next_due(&policy.cadence, steady, ended_at, self.instance, self.jobs);
+        let due = match read(job, outcome) {
+            Ok(info) => {
+                let telling = &mut self.telling;
+                (telling.info, telling.told_at) = (info, Some(ended_at));
+                (telling.failures, telling.error, telling.failed_at) = (0, None, None);
+                next()
+            }
+            Err(why) => {
+                let telling = &mut self.telling;
+                telling.failures = telling.failures.saturating_add(1);
+                telling.error = Some(format!("getInfo {} {why}", job.id));
+                telling.failed_at = Some(ended_at);
+                let failures = telling.failures;
+                let tries = policy.retry.max_attempts.is_none_or(|most| failures < most);
+                if tries { Some(ended_at.plus(backoff(&policy.retry, failures))) } else { next() }
+            }
+        };
+        self.telling.due = self.telling.due.or(due);
+    }
+
+    /// getInfo is due, if there is one.
+    pub(crate) fn tell_now(&mut self, now: Timestamp) {
+        if self.desired().is_some_and(|desired| desired.get_info.is_some()) {
+            self.telling.due = Some(now);
+        }
+    }
+}
+
+/// What it told.
+///
+/// # Errors
+/// Why it told nothing, as the end of the sentence "getInfo …".
+fn read(job: &Job, outcome: Outcome) -> Result<Vec<Info>, String> {
+    match outcome {
+        Outcome::Exited { code: 0, info: Some(info), .. } => info,
+        Outcome::Exited { code: 0, info: None, .. } => Err("printed nothing readable".to_owned()),
+        Outcome::Exited { code, said, .. } => Err(ended_with(&code.to_string(), &said)),
+        Outcome::NotStarted { why, .. } | Outcome::InputLost { why } => {
+            Err(format!("could not be started: {why}"))
+        }
+        Outcome::BadOutput { why } => Err(why),
+        Outcome::TimedOut => Err(timed_out(job)),
+        Outcome::Cancelled { .. } => Err("was cancelled".to_owned()),
+        Outcome::Unknown { why, .. } => Err(format!("ended nobody knows how: {why}")),
+    }
+}
