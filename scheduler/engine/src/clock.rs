@@ -143,7 +143,7 @@ impl State {
         let chain =
             self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at];
-        let dues = [&mut self.look.due, &mut self.telling.due];
+        let dues = [&mut self.look.due, self.telling.due_mut()];
         // What is over keeps its time, which people read.
         let open = |status| matches!(status, ApprovalStatus::Pending | ApprovalStatus::Approved);
         let approvals = self
@@ -170,8 +170,8 @@ impl State {
         if looks && self.look.due.is_none() && self.main.is_none() {
             self.look.due = Some(now);
         }
-        if tells && self.telling.due.is_none() && self.side.is_none() {
-            self.telling.due = Some(now);
+        if tells && self.telling.due().is_none() && self.side.is_none() {
+            self.telling.due_at(now);
         }
     }
 }

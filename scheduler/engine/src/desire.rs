@@ -136,7 +136,7 @@ impl State {
             Observe::Never => self.look.anew(),
         }
         if tells {
-            self.telling.due = Some(now);
+            self.telling.due_at(now);
         } else {
             self.telling = InfoState::default();
         }

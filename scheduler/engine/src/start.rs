@@ -124,7 +124,7 @@ impl State {
         remember(&mut self.commands, desired.compiled);
         match kind {
             JobKind::GetInfo => {
-                self.telling.due = None;
+                self.telling.started();
                 self.side = Some(job);
             }
             JobKind::Fetch | JobKind::Apply => {

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use schema::id::{ApprovalId, BlobId, ChannelName, InstanceId, JobId, ReleaseId, RuntimeName};
-use schema::output::Info;
 use schema::status::{JobKind, Reason, Status};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -21,12 +20,14 @@ use crate::limits::CLOCKS_APART;
 
 mod approval;
 mod format;
+mod info;
 mod observation;
 mod pursuit;
 mod read;
 
 pub use approval::{Approval, Vote};
 pub use format::FORMAT;
+pub(crate) use info::InfoState;
 pub use observation::Matched;
 pub(crate) use observation::{Finding, ObservedState, WatchState, Work};
 pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
@@ -249,23 +250,6 @@ pub struct Wait {
     /// that does not take its stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseen: bool,
-}
-
-/// What getInfo told. Nothing outside of this struct ever depends on it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct InfoState {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) due: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) told_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(crate) failures: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) failed_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) info: Vec<Info>,
 }
 
 /// A release seen converged.

@@ -75,7 +75,7 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let jobs = state.jobs_in_flight().filter_map(|job| job.deadline);
     let look = state.look.due.filter(|_| idle && state.looks());
     let silence = state.look.watch.as_ref().map(|watch| watch.stale_at);
-    let telling = state.telling.due.filter(|_| state.side.is_none() && !state.deleted);
+    let telling = state.telling.due().filter(|_| state.side.is_none() && !state.deleted);
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
     let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus(LANE_PATIENCE));
@@ -156,7 +156,7 @@ impl State {
             apply: self.pursuit.ready_since.filter(|_| idle),
             info: self
                 .telling
-                .due
+                .due()
                 .filter(|due| *due <= now && self.side.is_none() && !self.deleted),
         };
     }

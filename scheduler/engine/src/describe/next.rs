@@ -29,7 +29,7 @@ impl State {
         add("apply".to_owned(), shut.filter(|opens_at| self.lapses_before(*opens_at).is_none()));
         add(
             "getInfo".to_owned(),
-            self.telling.due.filter(|_| self.side.is_none() && !self.deleted),
+            self.telling.due().filter(|_| self.side.is_none() && !self.deleted),
         );
         if let Some(job) = self.main.as_deref() {
             let what = match (&job.stop, job.started_at) {

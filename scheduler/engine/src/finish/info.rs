@@ -18,7 +18,7 @@ impl State {
             return;
         };
         if job.stop == Some(StopReason::NotWanted) {
-            self.telling.due = self.telling.due.or(Some(now));
+            self.telling.due_by(Some(now));
             return;
         }
         let steady = self.standing.status.is_converged();
@@ -26,28 +26,22 @@ impl State {
         let next = || next_due(&policy.cadence, steady, ended_at, self.instance, self.jobs);
         let due = match read(job, outcome) {
             Ok(info) => {
-                let telling = &mut self.telling;
-                (telling.info, telling.told_at) = (info, Some(ended_at));
-                (telling.failures, telling.error, telling.failed_at) = (0, None, None);
+                self.telling.told(info, ended_at);
                 next()
             }
             Err(why) => {
-                let telling = &mut self.telling;
-                telling.failures = telling.failures.saturating_add(1);
-                telling.error = Some(format!("getInfo {} {why}", job.id));
-                telling.failed_at = Some(ended_at);
-                let failures = telling.failures;
+                let failures = self.telling.failed(format!("getInfo {} {why}", job.id), ended_at);
                 let tries = policy.retry.max_attempts.is_none_or(|most| failures < most);
                 if tries { Some(ended_at.plus(backoff(&policy.retry, failures))) } else { next() }
             }
         };
-        self.telling.due = self.telling.due.or(due);
+        self.telling.due_by(due);
     }
 
     /// getInfo is due, if there is one.
     pub(crate) fn tell_now(&mut self, now: Timestamp) {
         if self.desired().is_some_and(|desired| desired.get_info.is_some()) {
-            self.telling.due = Some(now);
+            self.telling.due_at(now);
         }
     }
 }

@@ -208,6 +208,6 @@ impl State {
 
     /// What the last getInfo told.
     pub fn info(&self) -> &[Info] {
-        &self.telling.info
+        self.telling.info()
     }
 }
