@@ -176,7 +176,13 @@ impl State {
             Situation::ApplyFailed(Some(_)) | Situation::ApplyUnknown(Some(_)) => {
                 scheduled || held_up
             }
-            _ => false,
+            Situation::Applying
+            | Situation::Retrying(_)
+            | Situation::Misfired(_)
+            | Situation::Grace(_)
+            | Situation::Ask(_)
+            | Situation::WindowShut(Some(_))
+            | Situation::Ready(_) => false,
         }
     }
 }

@@ -66,7 +66,7 @@ impl State {
             &self.jobs.to_le_bytes(),
             &at,
         ]);
-        let (timeout, stop_grace) = time_limits(desired, kind);
+        let (timeout, _) = time_limits(desired, kind);
         let work = self.work().filter(|_| kind == JobKind::Apply);
         let mut start = StartJob {
             job: id,
@@ -82,45 +82,15 @@ impl State {
             plan: work.and_then(|work| work.plan),
             why,
         };
-        let (mut chain_before, mut uses) = (None, Vec::new());
+        let mut job = Box::new(Job::new(&start, desired));
         if kind == JobKind::Apply {
-            uses = self
-                .askers()
-                .filter_map(|asker| self.standing_approval(asker))
-                .map(|at| self.approvals[at].id)
-                .collect();
-            chain_before = self.pursuit.chain.clone().map(Box::new);
+            let given = self.askers().filter_map(|asker| self.standing_approval(asker));
+            job.uses = given.map(|at| self.approvals[at].id).collect();
+            job.chain_before = self.pursuit.chain.clone().map(Box::new);
             let chain = next_chain(self.pursuit.chain.take(), id, desired.grace, now);
-            start.attempt = chain.attempt;
+            (start.attempt, job.attempt) = (chain.attempt, chain.attempt);
             self.pursuit.chain = Some(chain);
         }
-        let job = Box::new(Job {
-            id,
-            kind,
-            attempt: start.attempt,
-            release: desired.release,
-            version: desired.version.clone(),
-            compiled: desired.compiled,
-            runtime: desired.runtime.clone(),
-            fetch_mode: desired
-                .observe
-                .poll()
-                .filter(|_| kind == JobKind::Fetch)
-                .map(|policy| policy.mode),
-            apply_key: (kind == JobKind::Apply && !desired.observe.looks())
-                .then(|| desired.apply_key()),
-            uses,
-            decided_at: now,
-            started_at: None,
-            waits: None,
-            waits_since: None,
-            deadline: Some(now.plus(timeout.unwrap_or_default().max(START_DEADLINE))),
-            timeout,
-            stop_grace,
-            stop: None,
-            stopped_at: None,
-            chain_before,
-        });
         remember(&mut self.commands, desired.compiled);
         match kind {
             JobKind::GetInfo => {
@@ -170,6 +140,38 @@ fn time_limits(desired: &Desired, kind: JobKind) -> (Option<Duration>, Option<Du
             .get_info
             .as_ref()
             .map_or((None, None), |policy| (Some(policy.timeout), policy.stop_grace)),
+    }
+}
+
+impl Job {
+    /// It is decided, and nobody has said that it has started.
+    fn new(start: &StartJob, desired: &Desired) -> Self {
+        let kind = start.kind;
+        let (timeout, stop_grace) = time_limits(desired, kind);
+        let fetch = desired.observe.poll().filter(|_| kind == JobKind::Fetch);
+        let is_only_applied = kind == JobKind::Apply && !desired.observe.looks();
+        Self {
+            id: start.job,
+            kind,
+            attempt: start.attempt,
+            release: desired.release,
+            version: desired.version.clone(),
+            compiled: desired.compiled,
+            runtime: desired.runtime.clone(),
+            fetch_mode: fetch.map(|policy| policy.mode),
+            apply_key: is_only_applied.then(|| desired.apply_key()),
+            uses: Vec::new(),
+            decided_at: start.decided_at,
+            started_at: None,
+            waits: None,
+            waits_since: None,
+            deadline: Some(start.decided_at.plus(timeout.unwrap_or_default().max(START_DEADLINE))),
+            timeout,
+            stop_grace,
+            stop: None,
+            stopped_at: None,
+            chain_before: None,
+        }
     }
 }
 
@@ -244,7 +246,21 @@ impl State {
             Situation::Ask(_) | Situation::Approval(_) | Situation::Rejected(_) => {
                 Err("an approval is missing")
             }
-            _ => Err("fetch has to look again first"),
+            Situation::NoRelease
+            | Situation::Applying
+            | Situation::Converged
+            | Situation::Unseen
+            | Situation::Unlooked
+            | Situation::Pending
+            | Situation::Broken
+            | Situation::Cancelled
+            | Situation::Unsettled(_)
+            | Situation::ApplyFailed(_)
+            | Situation::ApplyUnknown(_)
+            | Situation::Retrying(_)
+            | Situation::Misfired(_)
+            | Situation::Looking
+            | Situation::Grace(_) => Err("fetch has to look again first"),
         }
     }
 
