@@ -6,13 +6,14 @@ use url::Url;
 use valico::json_schema::SchemaVersion;
 use valico::json_schema::schema::{ScopedSchema, WalkContext};
 use valico::json_schema::scope::Scope;
-use valico::json_schema::validators::{BoxedValidator, ValidationState};
 
-use super::problem::{Notation, Problem, ValueFault, cut, found_words, pointer_segment};
+use super::problem::{Notation, Problem, pointer_segment};
 
+mod faults;
 mod formats;
+mod keywords;
 
-use formats::{FORMATS, as_validator, failed};
+use formats::{FORMATS, as_validator};
 
 /// Most unknown fields of one object that are looked at, so that a hostile object costs no more
 /// than its own size.
@@ -71,7 +72,7 @@ impl Checker {
             },
             SchemaVersion::Draft7,
         );
-        add_groups(&mut scope);
+        keywords::add_to(&mut scope);
         let id = Url::parse(SCHEMA_ID).expect("the constant is a URL");
         scope.compile_with_id(&id, schema.clone(), false).expect("our schemas compile");
         Self { schema, scope, id }
@@ -313,83 +314,6 @@ impl Checker {
         }
         Some(below)
     }
-
-    fn problem(
-        &self,
-        error: &dyn valico::common::error::ValicoError,
-        part: &Value,
-        node: &SchemaNode<'_>,
-        base: usize,
-    ) -> Problem {
-        let pointer = error.get_path().to_owned();
-        let below = pointer.get(base..).unwrap_or_default();
-        let value = || part.pointer(below).cloned().unwrap_or(Value::Null);
-        let says =
-            |name: &str| self.below(node, below).and_then(|node| node.says.get(name).cloned());
-        let text = |name: &str| says(name).and_then(|value| value.as_str().map(str::to_owned));
-        let fault = match error.get_code() {
-            "wrong_type" => {
-                ValueFault::Type { expected: text("type").unwrap_or_default(), found: value() }
-            }
-            "required" => ValueFault::Missing {
-                field: below.rsplit('/').next().unwrap_or_default().to_owned(),
-            },
-            "properties" => {
-                // The key stands in the detail only: "Additional property 'KEY' is not allowed".
-                let detail = error.get_detail().unwrap_or_default();
-                let name = detail
-                    .find('\'')
-                    .zip(detail.rfind('\''))
-                    .and_then(|(from, to)| detail.get(from + 1..to))
-                    .unwrap_or_default();
-                let known = says("properties")
-                    .and_then(|known| Some(known.as_object()?.keys().cloned().collect()))
-                    .unwrap_or_default();
-                let field = name.replace("~1", "/").replace("~0", "~");
-                return Problem {
-                    pointer: format!("{pointer}/{name}"),
-                    fault: ValueFault::Unknown { field, known },
-                };
-            }
-            "enum" | "const" => {
-                let allowed = says("enum")
-                    .and_then(|words| serde_json::from_value(words).ok())
-                    .unwrap_or_default();
-                ValueFault::Word { found: value(), allowed }
-            }
-            "min_length" | "max_length" | "pattern" => {
-                ValueFault::Rule(match text("patternErrorMessage") {
-                    Some(rule) => format!(
-                        "{} is not allowed here: {rule}",
-                        found_words(&value(), Notation::Yaml)
-                    ),
-                    None if error.get_code() == "min_length" => "must not be empty".to_owned(),
-                    None => format!(
-                        "`{}` does not fit {}",
-                        cut(value().as_str().unwrap_or_default()),
-                        text("pattern").unwrap_or_default()
-                    ),
-                })
-            }
-            "minimum" | "maximum" => {
-                let limits = (says("minimum"), says("maximum"));
-                ValueFault::Rule(match limits {
-                    (Some(least), Some(most)) => {
-                        format!("must be from {least} to {most}, found {}", value())
-                    }
-                    (Some(least), None) => format!("must be at least {least}, found {}", value()),
-                    (_, most) => {
-                        format!("must be at most {}, found {}", most.unwrap_or_default(), value())
-                    }
-                })
-            }
-            "format" => ValueFault::Rule(error.get_detail().unwrap_or_default().to_owned()),
-            // Our schemas use no other keyword; if one is added, this is honest until it has words
-            // of its own.
-            other => ValueFault::Rule(format!("breaks the rule `{other}` of the schema")),
-        };
-        Problem { pointer, fault }
-    }
 }
 
 fn required<'a>(node: &'a SchemaNode<'_>) -> impl Iterator<Item = &'a str> {
@@ -399,61 +323,4 @@ fn required<'a>(node: &'a SchemaNode<'_>) -> impl Iterator<Item = &'a str> {
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
-}
-
-/// Keywords of our own: `x-exactlyOne` and `x-atMostOne` name the fields of a group;
-/// `propertyNames` gives the place of the key where valico's gives none.
-fn add_groups(scope: &mut Scope) {
-    for (keyword, one_is_needed) in [("x-exactlyOne", true), ("x-atMostOne", false)] {
-        scope.add_keyword(vec![keyword], move |schema: &Value, _: &WalkContext<'_>| {
-            let fields: Vec<String> =
-                schema.get(keyword).and_then(|fields| serde_json::from_value(fields.clone()).ok()).unwrap_or_default();
-            let check = move |value: &Value, path: &str, _: &Scope, _: &ValidationState| match group(value, &fields, one_is_needed) {
-                Some(detail) => failed(path.to_owned(), detail),
-                None => ValidationState::new(),
-            };
-            Ok(Some(Box::new(check) as BoxedValidator))
-        });
-    }
-    scope.add_keyword(vec!["propertyNames"], |_: &Value, _: &WalkContext<'_>| {
-        let check = |value: &Value, path: &str, _: &Scope, _: &ValidationState| {
-            let mut state = ValidationState::new();
-            for key in
-                value.as_object().into_iter().flat_map(Map::keys).filter(|key| !is_env_key(key))
-            {
-                let detail = format!(
-                    "`{}` is not the key of an environment variable: letters, digits and `_`, not \
-                     starting with a digit",
-                    cut(key)
-                );
-                state.append(failed(format!("{path}/{key}"), detail));
-            }
-            state
-        };
-        Ok(Some(Box::new(check) as BoxedValidator))
-    });
-}
-
-/// `^[a-zA-Z_][a-zA-Z0-9_]*$`, the only rule for keys that our schemas have.
-fn is_env_key(key: &str) -> bool {
-    !key.starts_with(|c: char| c.is_ascii_digit())
-        && !key.is_empty()
-        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-fn group(value: &Value, fields: &[String], one_is_needed: bool) -> Option<String> {
-    let object = value.as_object()?;
-    let given: Vec<&str> =
-        fields.iter().map(String::as_str).filter(|field| object.contains_key(*field)).collect();
-    let quoted = |names: &[&str]| {
-        names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-    };
-    let all = quoted(&fields.iter().map(String::as_str).collect::<Vec<_>>());
-    let rule = if one_is_needed { "exactly one" } else { "at most one" };
-    match given.as_slice() {
-        [] if one_is_needed => Some(format!("exactly one of {all} is needed; none is given")),
-        [] | [_] => None,
-        [_, _] if fields.len() == 2 => Some(format!("{rule} of {all}; both are given")),
-        many => Some(format!("{rule} of {all}; {} are given", quoted(many))),
-    }
 }

@@ -378,6 +378,8 @@ fn bad_input_a_secrets_key_that_none_can_have_is_refused() {
                  parameterValues:\n    - {{name: p, secret: {{secretRef: {{key: {key}}}}}}}\n"
         ))
     };
+    let refused = "is not allowed here: keys of secrets are 1 to 128 letters, digits, `.`, `_`, `-` \
+                   and `/`";
     for (key, plain) in [
         (r#""db pw\u0001""#, "db pw\u{1}"),
         ("odd key/é", "odd key/é"),
@@ -386,15 +388,7 @@ fn bad_input_a_secrets_key_that_none_can_have_is_refused() {
     ] {
         assert!(!is_secret_key(plain), "nor does `pvnctl secrets set` take it");
         let told = told(key);
-        assert_eq!(
-            told.matches(
-                "is not allowed here: keys of secrets are 1 to 128 letters, digits, `.`, `_`, `-` \
-                 and `/`"
-            )
-            .count(),
-            2,
-            "{told}"
-        );
+        assert_eq!(told.matches(refused).count(), 2, "{told}");
     }
     for key in ["db", "team-a/db.password_2", "7", &"x".repeat(128)] {
         assert_eq!(told(key), "none", "{key}");

@@ -3,6 +3,8 @@
 use super::documents;
 use crate::check_references;
 
+mod templates;
+
 /// Line, path and message of each problem, with its help.
 fn problems(text: &str) -> String {
     let problems = check_references(&documents(text));
@@ -154,148 +156,6 @@ fn a_broken_document_hides_no_reference_of_the_sound_ones() {
 }
 
 #[test]
-fn bad_input_template_error_in_a_job_file_of_its_own_is_told_with_its_line() {
-    let text = "runtime: {name: r, custom: {proxyRuntime: {runtime: local}, apply: \
-                {kubernetesConfig: {type: KUBERNETES, local: {path: jobs}}}}}\n";
-    let job = "apiVersion: batch/v1\nkind: Job\nspec:\n  template: {spec: {containers: [{name: a, \
-               image: 'x:{{.Params.tag}}'}]}}\n";
-    let attachments = [("jobs/a.yaml".to_owned(), job.to_owned())].into();
-    let read =
-        crate::read(&[schema::api::ConfigFile { attachments, ..super::file(text) }]).unwrap();
-    let told: Vec<String> = check_references(&read)
-        .into_iter()
-        .map(|problem| format!("{}: {}", problem.path, problem.message))
-        .collect();
-    assert_eq!(
-        told,
-        ["runtime.custom.apply.kubernetesConfig.local: undefined name `{{.Params.tag}}` \
-          (`jobs/a.yaml`, line 4)"]
-    );
-}
-
-#[test]
-fn bad_input_template_error_is_told_without_a_server() {
-    let text = "runtime:
-  name: r
-  labels: [{label: env, value: x}]
-  custom:
-    proxyRuntime: {runtime: local}
-    fetch:
-      kubernetesConfig:
-        type: KUBERNETES
-        inlined: |
-          apiVersion: batch/v1
-          kind: Job
-          spec: {template: {spec: {containers: [{name: a, image: x, command: \
-                [\"{{.Params.tga}}\"]}]}}}
-    apply:
-      env: {A: {value: \"{{.Nope.x}}\"}}
-      taskConfig: {program: {cmd: [\"{{.Params.tga}}\", \"{{if .X}}\", \
-                \"{{.Constants.any}}{{.Builtins.Runtime.Labels.env}}{{.Params.tag.Tag}}\"]}}
-    applyId: \"{{.Params.tag\"
-    parameters: [{name: tag, dockerImage: {}}]
----
-application:
-  name: a
-  releaseChannelGroups: [{name: g, runtimeSelector: \"env=((\", template: {name: \
-                \"{{.Builtins.Runtime.Nam}}\"}}]
----
-service:
-  name: s
-  application: a
-  customRuntime: {parameterValues: [{name: tag, string: \"{{.Params.x}}{{.Params.y}}\"}]}
-  parameters: [{name: x, string: {}}]
-  bundleName: \"{{.Builtins.ReleaseChannel.Name}}\"
-";
-    let told = problems(text);
-    let short: Vec<String> =
-        told.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect();
-    assert_eq!(
-        short,
-        [
-            "12 runtime.custom.fetch.kubernetesConfig.inlined: undefined name `{{.Params.tga}}`",
-            "14 runtime.custom.apply.env.A.value: undefined name `{{.Nope.x}}`",
-            "15 runtime.custom.apply.taskConfig.program.cmd[0]: undefined name `{{.Params.tga}}`",
-            "15 runtime.custom.apply.taskConfig.program.cmd[1]: `{{if .X}}` is not a template \
-             that pvn knows",
-            "16 runtime.custom.applyId: `{{.Params.tag` is never closed",
-            "21 application.releaseChannelGroups[0].runtimeSelector: malformed selector: `env=` \
-             has no value; write terms as `key=value`, side by side for both, `+` for either, `-` \
-             to take away, parentheses to group",
-            "21 application.releaseChannelGroups[0].template.name: undefined name \
-             `{{.Builtins.Runtime.Nam}}`",
-            "26 service.customRuntime.parameterValues[0].string: undefined name `{{.Params.y}}`",
-            "28 service.bundleName: undefined name `{{.Builtins.ReleaseChannel.Name}}`",
-        ],
-        "{told}"
-    );
-    assert!(told.contains("(the names that exist here: `{{.Params.tag}}`"), "{told}");
-}
-
-#[test]
-fn bad_input_template_error_in_the_environment_of_a_service_is_told() {
-    let text = "service:
-  name: s
-  application: a
-  parameters: [{name: image, string: {}}, {name: token, secret: {}}]
-  env:
-    A: {value: \"{{.Params.imag}}\"}
-    B: {value: \"{{.Params.image\"}
-    C: {value: \
-                \"{{.Constants.any}}{{.Builtins.Runtime.Labels.env}}{{.Builtins.ReleaseChannel.\
-                Name}}{{.Params.image}}\"}
-    D: {rawSecret: \"{{.Params.token}}\"}
-    E: {secret: {key: k}}
-  perReleaseChannel:
-  - releaseChannel: p
-    env:
-      F: {value: \"x{{.Params.token}}\"}
-      G: {rawSecret: \"a{{b\"}
-      H: {rawSecret: \"x{{.Params.token}}\"}
-";
-    let told = problems(text);
-    let short: Vec<String> =
-        told.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect();
-    assert_eq!(
-        short,
-        [
-            "6 service.env.A.value: undefined name `{{.Params.imag}}`",
-            "7 service.env.B.value: `{{.Params.image` is never closed",
-            "14 service.perReleaseChannel[0].env.F.value: `{{.Params.token}}` is a secret and \
-             stands in the middle of other text",
-            "15 service.perReleaseChannel[0].env.G.rawSecret: a template in this secret is \
-             malformed, or its name does not exist",
-            "16 service.perReleaseChannel[0].env.H.rawSecret: `{{.Params.token}}` is a secret and \
-             stands in the middle of other text",
-        ],
-        "{told}"
-    );
-}
-
-#[test]
-fn bad_input_template_error_in_the_environment_of_a_channel_is_told() {
-    let text = "application:
-  name: a
-  releaseChannels:
-  - name: c
-    runtimes: [{runtime: r}]
-    policy:
-      defaultEnv:
-        A: {value: \"{{.Builtin.Service.Name}}\"}
-        B: {value: \
-                \"{{.Params.any}}{{.Constants.any}}{{.Builtins.Runtime.Labels.env}}{{.Builtins.\
-                Service.Version}}\"}
-";
-    assert_eq!(
-        problems(text).split(" (").next(),
-        Some(
-            "8 application.releaseChannels[0].policy.defaultEnv.A.value: undefined name \
-             `{{.Builtin.Service.Name}}`"
-        )
-    );
-}
-
-#[test]
 fn bad_input_two_runtimes_and_no_connection() {
     let other = RUNTIME.replace("name: r\n", "name: r2\n");
     let text = format!("{APPLICATION}{RUNTIME}{other}---\nservice: {{name: s, application: a}}\n");
@@ -330,31 +190,6 @@ fn what_a_local_command_cannot_have_is_told_where_it_is_known_to_be_local() {
     }
     assert_eq!(problems(&runtime("elsewhere")), "", "the scheduler knows what that is");
     assert_eq!(problems(&(runtime("k") + "---\nruntime: {name: k, kubernetes: {}}\n")), "");
-}
-
-#[test]
-fn a_secret_amid_a_text_is_told() {
-    let runtime = |cmd: &str, value: &str| {
-        format!(
-            "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: k}}\n    parameters: \
-             [{{name: token, secret: {{}}}}]\n    apply: {{env: {{T: {{value: '{value}'}}}}, \
-             taskConfig: {{program: {{cmd: [a, '{cmd}']}}}}}}\n"
-        )
-    };
-    assert_eq!(problems(&runtime("x", "{{.Params.token}}")), "");
-    let mixed = problems(&runtime("x", "Bearer {{.Params.token}}"));
-    assert!(
-        mixed.contains("`{{.Params.token}}` is a secret and stands in the middle of other text"),
-        "{mixed}"
-    );
-    let readable = problems(&runtime("{{.Params.token}}", "x"));
-    assert!(
-        readable.contains("is a secret, and anybody can read this text while the command runs"),
-        "{readable}"
-    );
-    let service = "service: {name: s, application: a, parameters: [{name: t, secret: {}}], \
-                   customRuntime: {parameterValues: [{name: x, string: 'a{{.Params.t}}'}]}}\n";
-    assert!(problems(service).contains("stands in the middle of other text"));
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! Rules of an application: its channels, their groups, and what a release waits for there.
+
+use std::collections::BTreeSet;
+
+use schema::id::ChannelName;
+
+use super::Rules;
+use crate::{Application, ChannelGroup, Constant, Precondition, StableChannels};
+
+impl Rules<'_> {
+    pub(super) fn application(&mut self, application: &Application, at: &str) {
+        if self.is_whole
+            && application.release_channels.is_empty()
+            && application.release_channel_groups.is_empty()
+        {
+            self.add(at, format!("application `{}` has no release channels", application.name));
+            self.help("add `releaseChannels: [{name: …, runtimes: [{runtime: …}]}]`");
+        }
+        let names = application.release_channels.iter().map(|channel| channel.name.as_str());
+        self.unique(names, "release channel", |index| format!("{at}/releaseChannels/{index}/name"));
+        for (index, channel) in application.release_channels.iter().enumerate() {
+            let at = format!("{at}/releaseChannels/{index}");
+            if self.is_whole && channel.runtimes.is_empty() {
+                self.add(&at, "the channel has no runtime");
+                self.help("name one under `runtimes`, as in `runtimes: [{runtime: my-runtime}]`");
+            }
+            let connections = channel.runtimes.iter().map(|entry| {
+                entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str())
+            });
+            self.unique(connections, "runtime connection", |index| {
+                format!("{at}/runtimes/{index}")
+            });
+            self.channel(&channel.constants, &channel.preconditions, &at, false);
+        }
+        let names = application.release_channel_groups.iter().map(|group| group.name.as_str());
+        self.unique(names, "release channel group", |index| {
+            format!("{at}/releaseChannelGroups/{index}/name")
+        });
+        for (index, ChannelGroup { template, .. }) in
+            application.release_channel_groups.iter().enumerate()
+        {
+            if let Some(template) = template {
+                let at = format!("{at}/releaseChannelGroups/{index}/template");
+                self.channel(&template.constants, &template.preconditions, &at, true);
+            }
+        }
+    }
+
+    fn channel(
+        &mut self,
+        constants: &[Constant],
+        preconditions: &[Precondition],
+        at: &str,
+        is_template: bool,
+    ) {
+        self.constants(constants, at);
+        // By its name a decision is known: one yes would count for both.
+        let mut approvals = BTreeSet::new();
+        for (index, precondition) in preconditions.iter().enumerate() {
+            let (kind, name) = match precondition {
+                Precondition::ManualApproval(approval) => {
+                    ("manualApproval", approval.name.as_ref())
+                }
+                Precondition::SharedManualApproval(approval) => {
+                    ("sharedManualApproval", Some(&approval.name))
+                }
+                Precondition::ReleaseChannelStable(_) => continue,
+            };
+            if let Some(name) = name.filter(|name| !approvals.insert((kind, *name))) {
+                self.add(
+                    format!("{at}/preconditions/{index}/{kind}/name"),
+                    format!("`{kind}` `{name}` is given twice, so one yes would count for both"),
+                );
+            }
+        }
+        for (index, precondition) in preconditions.iter().enumerate() {
+            let Precondition::ReleaseChannelStable(stable) = precondition else { continue };
+            let at = format!("{at}/preconditions/{index}/releaseChannelStable");
+            let StableChannels::ReleaseChannel(channel) = &stable.channels else { continue };
+            if !(is_template && channel.contains("{{"))
+                && let Err(error) = channel.parse::<ChannelName>()
+            {
+                self.add(format!("{at}/releaseChannel"), error.to_string());
+            }
+            if stable.allow_empty {
+                self.add(
+                    format!("{at}/allowEmpty"),
+                    "`allowEmpty` is about `selector`, which is missing",
+                );
+            }
+        }
+    }
+}
