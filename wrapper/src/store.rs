@@ -6,7 +6,6 @@
 //! - nothing fails: what cannot be kept is counted.
 
 use std::fs::File;
-use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +17,7 @@ use schema::spool::Stream;
 use crate::live::Live;
 
 pub(crate) use self::home::{Home, LazyDirectory, temporary};
+pub(crate) use self::kept::{KeptBytes, KeptStream};
 pub(crate) use files::{digest_of, ordered};
 
 pub(crate) use files::is_at;
@@ -27,6 +27,7 @@ use hashing::Hashing;
 mod files;
 mod hashing;
 mod home;
+mod kept;
 
 /// Bytes of a buffer into which a stream is read: what a pipe of the largest unprivileged size
 /// holds is read in four.
@@ -66,32 +67,6 @@ enum StreamBuffer {
         ring: Vec<u8>,
         seen: u64,
     },
-}
-
-/// What is left of a stream when it has ended.
-#[derive(Debug)]
-pub(crate) struct KeptStream {
-    /// All bytes that the child wrote.
-    pub(crate) total: u64,
-    /// Bytes that are kept.
-    pub(crate) kept: u64,
-    /// Bytes of the head, when the middle is missing.
-    pub(crate) head: Option<u64>,
-    /// Whether the stream was longer than the cap.
-    pub(crate) truncated: bool,
-    /// Bytes within the cap that could not be kept.
-    pub(crate) lost: u64,
-    /// Content address of what is kept.
-    pub(crate) blob: BlobId,
-    /// Where the kept bytes are.
-    pub(crate) place: KeptBytes,
-}
-
-/// Where kept bytes are.
-#[derive(Debug)]
-pub(crate) enum KeptBytes {
-    Memory(Vec<u8>),
-    File(PathBuf),
 }
 
 impl StreamStore {
@@ -356,40 +331,6 @@ impl StreamStore {
             lost: total.min(self.declared).saturating_sub(kept),
             blob: digest,
             place,
-        }
-    }
-}
-
-impl KeptStream {
-    /// A stream without a byte.
-    pub(crate) fn nothing() -> Self {
-        let blob = schema::id::BlobId::of(b"");
-        Self {
-            total: 0,
-            kept: 0,
-            head: None,
-            truncated: false,
-            lost: 0,
-            blob,
-            place: KeptBytes::Memory(Vec::new()),
-        }
-    }
-
-    /// Whether what is kept is in no file.
-    pub(crate) fn is_in_memory(&self) -> bool {
-        matches!(self.place, KeptBytes::Memory(_))
-    }
-
-    /// The bytes, if they are no more than `limit`.
-    pub(crate) fn read(&self, limit: u64) -> io::Result<Option<Vec<u8>>> {
-        match &self.place {
-            KeptBytes::Memory(bytes) if bytes.len() as u64 <= limit => Ok(Some(bytes.clone())),
-            KeptBytes::Memory(_) => Ok(None),
-            KeptBytes::File(path) => {
-                let mut bytes = Vec::new();
-                File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
-                Ok((bytes.len() as u64 <= limit).then_some(bytes))
-            }
         }
     }
 }

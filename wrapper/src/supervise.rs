@@ -13,25 +13,24 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use nix::libc::SI_KERNEL;
 use nix::sys::signalfd::SignalFd;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use schema::mask::Secrets;
 use schema::report::LeakedProcess;
 use schema::spool::Stream;
 
 use crate::args::SignalScope;
 use crate::capture::Capture;
-use crate::escalate::{Escalation, Send};
+use crate::escalate::Escalation;
 use crate::locks::Locks;
 use crate::oom::OomCounter;
 use crate::order::OutputOrder;
-use crate::signals;
 use crate::store::BUFFER_BYTES;
 use crate::terminal::Terminal;
 
+mod forward;
 mod left;
 mod readers;
 mod stopped;
@@ -204,41 +203,6 @@ impl SignalLoop<'_> {
         self.watch.order.add(Stream::ALL[which], capture.total() - before, now);
     }
 
-    fn signal(&mut self, signals: &SignalFd, now: Instant) {
-        let Ok(Some(info)) = signals.read_signal() else { return };
-        let number = info.ssi_signo as signals::Number;
-        // A key is for all of a group.
-        let scope = if info.ssi_code == SI_KERNEL && self.watch.terminal.is_some() {
-            SignalScope::Group
-        } else {
-            self.watch.scope
-        };
-        if number == Signal::CHILD.as_raw() {
-            self.reap(now);
-        } else if number == Signal::TSTP.as_raw() {
-            self.send(Send::Ask(number), scope);
-            self.pause(now, false);
-        } else if number == Signal::CONT.as_raw()
-            && let Some(had_terminal) = self.stopped
-        {
-            self.go_on(had_terminal);
-        } else if signals::is_forwarded(number) {
-            // From ourselves come TERM, when the scheduler asks to stop, and what the kernel thinks
-            // of our own writes (XFSZ); that is not for the command.
-            let own =
-                info.ssi_pid.cast_signed() == rustix::process::getpid().as_raw_nonzero().get();
-            if own && number != Signal::TERM.as_raw() {
-                return;
-            }
-            let escalation = &mut self.watch.escalation;
-            if let Some(send) =
-                if own { escalation.cancel(now) } else { escalation.signal(number, now) }
-            {
-                self.send(send, scope);
-            }
-        }
-    }
-
     /// Takes in every process that has ended.
     fn reap(&mut self, now: Instant) {
         // Whether the child is stopped matters under a terminal only.
@@ -337,30 +301,6 @@ impl SignalLoop<'_> {
             .chain(self.watch.locks.next())
             .chain(self.settles_at)
             .min()
-    }
-
-    fn send(&mut self, send: Send, scope: SignalScope) {
-        match send {
-            Send::Kill => {
-                self.killed_at = self.killed_at.or(Some(Instant::now()));
-                self.kill_all();
-                if self.status.is_some() {
-                    self.phase = Phase::Killed { until: Instant::now() + LEFT_OVER_GRACE };
-                }
-            }
-            Send::Ask(number) => {
-                let Some(signal) = signals::of(number) else { return };
-                // A process that is gone meanwhile needs no signal.
-                let _ = match (self.status, scope) {
-                    (None, SignalScope::Child) => kill_process(self.watch.root, signal),
-                    (None, SignalScope::Group) => kill_process_group(self.watch.root, signal),
-                    (Some(_), _) => {
-                        self.ask_left_over(signal);
-                        Ok(())
-                    }
-                };
-            }
-        }
     }
 
     fn finish(mut self) -> SupervisedEnd {

@@ -4,6 +4,7 @@
 mod away;
 mod basics;
 mod files;
+mod full_disk;
 mod inputs;
 mod killed;
 mod large;

@@ -1,7 +1,7 @@
 //! As much of HTTP/1.1 as a wrapper speaks: one request after the other on a connection, bodies
 //! with their length.
 
-use super::{Read, Write};
+use std::io::{Read, Write};
 
 /// Largest head of a request, bytes.
 const HEAD_LIMIT_BYTES: usize = 16 << 10;
