@@ -232,21 +232,19 @@ impl TextSecrets<'_> {
 
     /// All that stands where one text is expected.
     fn within(&mut self, node: &YamlNode) {
-        let secret = |text: &String, span: &Range<usize>| Secret {
-            span: span.clone(),
-            path: String::new(),
-            value: text.clone(),
-        };
-        match &node.kind {
-            NodeKind::Scalar { text, .. } => self.secrets.push(secret(text, &node.span)),
-            NodeKind::List(items) => items.iter().for_each(|item| self.within(item)),
-            NodeKind::Mapping(entries) => {
-                for entry in entries {
-                    self.secrets.push(secret(&entry.key, &entry.key_span));
-                    self.within(&entry.value);
-                }
-            }
-        }
+        node.visit(&mut Vec::new(), &mut |_, visited| {
+            let (value, span) = match visited {
+                Visited::Scalar(text, node) => (text, &node.span),
+                Visited::Entry(entry) => (entry.key.as_str(), &entry.key_span),
+                Visited::Mapping(_) => return true,
+            };
+            self.secrets.push(Secret {
+                span: span.clone(),
+                path: String::new(),
+                value: value.to_owned(),
+            });
+            true
+        });
     }
 
     /// The value, with the tag and the anchor in front of it.

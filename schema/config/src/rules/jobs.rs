@@ -1,12 +1,12 @@
 //! The Job file of a command: exactly one `batch/v1` Job and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schema::check::cut;
 
 use super::Rules;
 use crate::KubernetesConfig;
-use crate::yaml::{self, NodeKind, YamlNode};
+use crate::yaml::{self, NodeKind, Visited, YamlNode};
 
 /// Most objects that a message lists.
 const LISTED_OBJECTS: usize = 10;
@@ -41,10 +41,8 @@ impl Rules<'_> {
             for range in yaml::documents(text) {
                 match yaml::parse(&text[range.clone()]) {
                     Ok(Some(object)) if !object.is_null() => {
-                        let mut twice = Vec::new();
-                        given_twice(&object, &mut twice);
-                        for (key, span) in twice {
-                            let line = yaml::line(text, range.start + span);
+                        for (key, at_byte) in given_twice(&object) {
+                            let line = yaml::line(text, range.start + at_byte);
                             self.add(
                                 &*at,
                                 format!(
@@ -72,19 +70,12 @@ impl Rules<'_> {
             }
         }
         if !matches!(found.as_slice(), [Object { is_job: true, .. }]) {
-            let listed: Vec<&str> =
-                found.iter().take(LISTED_OBJECTS).map(|object| object.words.as_str()).collect();
-            let more = found.len().saturating_sub(LISTED_OBJECTS);
-            let list = match (listed.is_empty(), more) {
-                (true, _) => "nothing".to_owned(),
-                (false, 0) => listed.join(", "),
-                (false, more) => format!("{} and {more} more", listed.join(", ")),
-            };
             self.add(
                 &*at,
                 format!(
                     "a command's Kubernetes file must hold exactly one batch/v1 Job and nothing \
-                     else; found {list}"
+                     else; found {}",
+                    listed(&found)
                 ),
             );
         }
@@ -92,20 +83,34 @@ impl Rules<'_> {
 }
 
 /// Keys that a mapping has already, with their byte: Kubernetes would take one of the two, and
-/// which one nobody knows. No deeper than `yaml::DEPTH_LIMIT`.
-fn given_twice<'a>(node: &'a YamlNode, found: &mut Vec<(&'a str, usize)>) {
-    match &node.kind {
-        NodeKind::Scalar { .. } => {}
-        NodeKind::List(items) => items.iter().for_each(|item| given_twice(item, found)),
-        NodeKind::Mapping(entries) => {
-            let mut keys = BTreeSet::new();
-            for entry in entries {
-                if !keys.insert(entry.key.as_str()) {
+/// which one nobody knows.
+fn given_twice(object: &YamlNode) -> Vec<(&str, usize)> {
+    // Of each mapping that the walk is in, by its depth.
+    let mut keys: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+    let mut found = Vec::new();
+    object.visit(&mut Vec::new(), &mut |steps, visited| {
+        match visited {
+            Visited::Entry(entry) => {
+                if !keys.entry(steps.len()).or_default().insert(&entry.key) {
                     found.push((entry.key.as_str(), entry.key_span.start));
                 }
-                given_twice(&entry.value, found);
             }
+            Visited::Mapping(_) => drop(keys.remove(&(steps.len() + 1))),
+            Visited::Scalar(..) => {}
         }
+        true
+    });
+    found
+}
+
+fn listed(found: &[Object]) -> String {
+    let listed: Vec<&str> =
+        found.iter().take(LISTED_OBJECTS).map(|object| object.words.as_str()).collect();
+    let more = found.len().saturating_sub(LISTED_OBJECTS);
+    match (listed.is_empty(), more) {
+        (true, _) => "nothing".to_owned(),
+        (false, 0) => listed.join(", "),
+        (false, more) => format!("{} and {more} more", listed.join(", ")),
     }
 }
 
