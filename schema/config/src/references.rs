@@ -30,7 +30,7 @@ pub fn check_references(documents: &[Document]) -> Vec<Diagnostic> {
         match document.body() {
             Body::Runtime(runtime) => drop(given.runtimes.insert(&runtime.name, runtime)),
             Body::Application(application) => {
-                drop(given.applications.insert(&application.name, application))
+                given.applications.insert(&application.name, application);
             }
             Body::Service(_) => {}
         }

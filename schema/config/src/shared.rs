@@ -46,6 +46,32 @@ struct Users<'a> {
     places: BTreeMap<&'a RuntimeName, &'a Declared<'a>>,
 }
 
+impl Users<'_> {
+    /// At each place that declares the file, if it is not one instance's alone.
+    fn warnings(self, path: &str) -> Vec<Diagnostic> {
+        if self.instances.len() < 2 {
+            return Vec::new();
+        }
+        let more = self.instances.len().saturating_sub(NAMED);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let names: Vec<_> = self.instances.iter().take(NAMED).map(String::as_str).collect();
+        let message = format!(
+            "`{path}` is one file for {}{more}: their commands run in one directory",
+            names.join(", ")
+        );
+        let help = format!(
+            "name a file of the instance's own directory, in a shell: `\"${OWN}/{}\"` after \
+             `entrypoint: [sh, -c]`",
+            path.rsplit('/').next().unwrap_or(path)
+        );
+        let places = self.places.into_values();
+        let warn = |file: &Declared<'_>| {
+            file.document.problem(&file.pointer, message.as_str()).help(help.as_str())
+        };
+        places.map(warn).collect()
+    }
+}
+
 /// One warning for each file that commands of more than one instance declare, at the command that
 /// does; and for each path that names the instance's own directory where no shell puts its name in.
 /// `everything_local`: as `dev` runs them.
@@ -59,13 +85,11 @@ pub fn shared_paths<'a>(
     for document in documents {
         match document.body() {
             Body::Runtime(runtime) => {
-                drop(runtimes.insert(
-                    &runtime.name,
-                    RuntimeOfDocument { document, runtime, role: runtime.role() },
-                ));
+                let found = RuntimeOfDocument { document, runtime, role: runtime.role() };
+                runtimes.insert(&runtime.name, found);
             }
             Body::Application(application) => {
-                drop(applications.insert(&application.name, application))
+                applications.insert(&application.name, application);
             }
             Body::Service(service) => services.push(&**service),
         }
@@ -106,25 +130,8 @@ pub fn shared_paths<'a>(
             }
         }
     }
-    for ((_, _, path), Users { instances, places }) in users {
-        if instances.len() < 2 {
-            continue;
-        }
-        let more = instances.len().saturating_sub(NAMED);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        let names: Vec<_> = instances.iter().take(NAMED).map(String::as_str).collect();
-        for file in places.into_values() {
-            let message = format!(
-                "`{path}` is one file for {}{more}: their commands run in one directory",
-                names.join(", ")
-            );
-            let help = format!(
-                "name a file of the instance's own directory, in a shell: `\"${OWN}/{}\"` after \
-                 `entrypoint: [sh, -c]`",
-                path.rsplit('/').next().unwrap_or(path)
-            );
-            warnings.push(file.document.problem(&file.pointer, message).help(help));
-        }
+    for ((_, _, path), users) in users {
+        warnings.extend(users.warnings(path));
     }
     warnings
 }

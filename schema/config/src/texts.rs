@@ -55,10 +55,10 @@ impl NamesInScope {
             names.known.insert(format!("Params.{}", parameter.name));
             match &parameter.kind {
                 ParameterKind::DockerImage(_) => {
-                    drop(names.known.insert(format!("Params.{}.Tag", parameter.name)))
+                    names.known.insert(format!("Params.{}.Tag", parameter.name));
                 }
                 ParameterKind::Secret(_) => {
-                    drop(names.secrets.insert(format!("Params.{}", parameter.name)))
+                    names.secrets.insert(format!("Params.{}", parameter.name));
                 }
                 ParameterKind::String(_)
                 | ParameterKind::Int(_)
