@@ -220,13 +220,50 @@ pub enum Exec {
     Kubernetes(Box<KubernetesConfig>),
 }
 
+/// What the three commands have in common, so that what holds for each is written once.
+#[derive(Debug, Clone, Copy)]
+pub struct RuntimeCommand<'a> {
+    /// Its field.
+    pub name: &'static str,
+    /// How it is given.
+    pub exec: &'a Exec,
+    /// The variables beside that.
+    pub env: &'a Env,
+    /// `retryPolicy`.
+    pub retry_policy: Option<&'a RetryPolicy>,
+    /// `pollSchedule`; an apply has none.
+    pub poll_schedule: Option<&'a CronText>,
+    /// `timezone`; an apply has none.
+    pub timezone: Option<Timezone>,
+}
+
 impl CustomRuntime {
-    /// The commands that it has, each by its field's name, with what runs and the variables beside
-    /// that.
-    pub fn commands(&self) -> impl Iterator<Item = (&'static str, &Exec, &Env)> {
-        let fetch = self.fetch.as_ref().map(|fetch| ("fetch", &fetch.exec, &fetch.env));
-        let apply = ("apply", &self.apply.exec, &self.apply.env);
-        let info = self.get_info.as_ref().map(|info| ("getInfo", &info.exec, &info.env));
-        fetch.into_iter().chain([apply]).chain(info)
+    /// The commands that it has.
+    pub fn commands(&self) -> impl Iterator<Item = RuntimeCommand<'_>> {
+        let fetch = self.fetch.as_ref().map(|fetch| RuntimeCommand {
+            name: "fetch",
+            exec: &fetch.exec,
+            env: &fetch.env,
+            retry_policy: fetch.retry_policy.as_ref(),
+            poll_schedule: fetch.poll_schedule.as_ref(),
+            timezone: fetch.timezone,
+        });
+        let apply = RuntimeCommand {
+            name: "apply",
+            exec: &self.apply.exec,
+            env: &self.apply.env,
+            retry_policy: self.apply.retry_policy.as_ref(),
+            poll_schedule: None,
+            timezone: None,
+        };
+        let get_info = self.get_info.as_ref().map(|get_info| RuntimeCommand {
+            name: "getInfo",
+            exec: &get_info.exec,
+            env: &get_info.env,
+            retry_policy: get_info.retry_policy.as_ref(),
+            poll_schedule: get_info.poll_schedule.as_ref(),
+            timezone: get_info.timezone,
+        });
+        fetch.into_iter().chain([apply]).chain(get_info)
     }
 }

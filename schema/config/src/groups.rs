@@ -97,7 +97,7 @@ type StandIn = fn() -> (&'static str, Value);
 
 /// The messages whose group is an enum in the types, with what stands in where none is given;
 /// nothing where none may be.
-const ENUMS: [(&str, Option<StandIn>); 11] = [
+const ENUMS: [(&str, Option<StandIn>); 12] = [
     ("ApplyCommand", Some(task)),
     ("EnvValue", Some(|| ("value", "".into()))),
     ("FetchCommand", Some(task)),
@@ -108,6 +108,7 @@ const ENUMS: [(&str, Option<StandIn>); 11] = [
     ("ReleaseChannelStable", Some(|| ("releaseChannel", "stand-in".into()))),
     ("Runtime", None),
     ("SecretValue", Some(|| ("rawSecret", "".into()))),
+    ("SpecFile", Some(|| ("inlined", "stand-in".into()))),
     ("VolumeSource", Some(|| ("ephemeral", json!({})))),
 ];
 

@@ -50,7 +50,7 @@ pub use application::{
 };
 pub use custom::{
     ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode,
-    GetInfoCommand, K8sPlace, ProxyRuntime, RetryPolicy, Window,
+    GetInfoCommand, K8sPlace, ProxyRuntime, RetryPolicy, RuntimeCommand, Window,
 };
 pub use document::{Document, DocumentSource};
 pub use effective::{EffectiveRuntime, JobHost, RuntimeRole};

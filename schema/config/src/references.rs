@@ -12,7 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::texts;
 use crate::{
     Application, Body, CustomRuntime, Document, Exec, JobHost, NotHere, PerReleaseChannel,
-    Precondition, Runtime, RuntimeRole, Service, StableChannels, not_here,
+    Precondition, Runtime, RuntimeCommand, RuntimeRole, Service, StableChannels, not_here,
 };
 
 /// The runtime that every scheduler has.
@@ -91,7 +91,7 @@ impl GivenDocuments<'_> {
         if !is_here {
             return problems;
         }
-        for (name, exec, _) in custom.commands() {
+        for RuntimeCommand { name, exec, .. } in custom.commands() {
             let Exec::Task(task) = exec else { continue };
             let told = not_here(task, false).into_iter().map(|NotHere { field, message, help }| {
                 document

@@ -5,7 +5,7 @@ use schema::schedule::Duration;
 use crate::custom::{ProxyRuntime, RetryPolicy};
 use crate::env::Env;
 use crate::kubernetes::LocalFiles;
-use crate::message::message;
+use crate::message::{message, one_of};
 use crate::task::{Resources, Volume};
 
 message! {
@@ -151,15 +151,15 @@ message! {
     }
 }
 
-message! {
+one_of! {
     /// A definition: exactly one of its fields.
     #[schemars(extend("x-exactlyOne" = ["inlined", "local"]))]
     SpecFile {
         /// The definition as text.
         #[schemars(length(min = 1))]
-        inlined: Option<String>,
+        inlined: String => Inlined,
         /// A file that holds it.
-        local: Option<LocalFiles>,
+        local: LocalFiles => Local,
     }
 }
 

@@ -4,10 +4,12 @@ use schema::id::{ApplicationName, ChannelName, ConnectionName, ServiceName};
 use schema::schedule::Duration;
 
 use crate::env::Env;
-use crate::kubernetes::{KubernetesConfig, KubernetesOverride};
+use crate::kubernetes::{KubernetesConfig, KubernetesOverride, LocalFiles};
 use crate::message::message;
 use crate::params::{Constant, ParameterDefinition, ParameterValue};
-use crate::runners::{AwsEcsService, GoogleCloudRunService, PulumiService, TerraformService};
+use crate::runners::{
+    AwsEcsService, GoogleCloudRunService, PulumiService, SpecFile, TerraformService,
+};
 
 message! {
     /// A service: what is released.
@@ -113,5 +115,55 @@ message! {
         /// Switch it off. Default: false.
         #[serde(default)]
         disabled: bool,
+    }
+}
+
+/// The blocks for a runtime of some kind, of a service or of what is different in one channel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RuntimeBlocks<'a> {
+    pub(super) custom_runtime: Option<&'a CustomRuntimeValues>,
+    kubernetes_files: Option<&'a LocalFiles>,
+    aws_ecs: Option<&'a AwsEcsService>,
+    google_cloud_run: Option<&'a GoogleCloudRunService>,
+}
+
+impl Service {
+    pub(super) fn blocks(&self) -> RuntimeBlocks<'_> {
+        RuntimeBlocks {
+            custom_runtime: self.custom_runtime.as_ref(),
+            kubernetes_files: self.kubernetes_config.as_ref().and_then(|own| own.local.as_ref()),
+            aws_ecs: self.aws_ecs.as_ref(),
+            google_cloud_run: self.google_cloud_run.as_ref(),
+        }
+    }
+}
+
+impl PerReleaseChannel {
+    pub(super) fn blocks(&self) -> RuntimeBlocks<'_> {
+        RuntimeBlocks {
+            custom_runtime: self.custom_runtime.as_ref(),
+            kubernetes_files: self.kubernetes_config.as_ref().and_then(|own| own.local.as_ref()),
+            aws_ecs: self.aws_ecs.as_ref(),
+            google_cloud_run: self.google_cloud_run.as_ref(),
+        }
+    }
+}
+
+impl<'a> RuntimeBlocks<'a> {
+    /// The `local` of each, by the field that it stands in.
+    pub(super) fn local_files(self) -> [(&'static str, Option<&'a LocalFiles>); 4] {
+        let of = |spec: &'a Option<SpecFile>| match spec {
+            Some(SpecFile::Local(local)) => Some(local),
+            Some(SpecFile::Inlined(_)) | None => None,
+        };
+        let (task, service) = self
+            .aws_ecs
+            .map_or((None, None), |ecs| (of(&ecs.task_definition), of(&ecs.service_definition)));
+        [
+            ("kubernetesConfig", self.kubernetes_files),
+            ("awsEcs/taskDefinition", task),
+            ("awsEcs/serviceDefinition", service),
+            ("googleCloudRun", self.google_cloud_run.and_then(|run| run.local.as_ref())),
+        ]
     }
 }

@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
 use crate::{
     Application, Body, CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, Runtime,
-    RuntimeRole, Service, TaskConfig,
+    RuntimeCommand, RuntimeRole, Service, TaskConfig,
 };
 
 /// The variable with the directory that is an instance's own. Source: docs/commands.md.
@@ -210,7 +210,7 @@ fn declared_by<'a>(
     warnings: &mut Vec<Diagnostic>,
 ) -> Vec<Declared<'a>> {
     let mut found = Vec::new();
-    for (name, exec, _) in commands.custom().commands() {
+    for RuntimeCommand { name, exec, .. } in commands.custom().commands() {
         let Exec::Task(task) = exec else { continue };
         let directory = (root, task.program.working_directory.as_deref().unwrap_or_default());
         for (argument, path, by_shell) in paths(task) {

@@ -15,7 +15,7 @@ use crate::template::{
 use crate::yaml::{self, Visited, YamlNode};
 use crate::{
     Application, Body, Document, EffectiveRuntime, EnvValue, Exec, ParameterDefinition,
-    ParameterKind, Precondition, Runtime, Service, StableChannels, builtins,
+    ParameterKind, Precondition, Runtime, RuntimeCommand, Service, StableChannels, builtins,
 };
 
 /// What is said of a text with such a character: environment and arguments end at it. Source:
@@ -122,7 +122,7 @@ impl Texts<'_> {
     fn commands(&mut self, commands: &EffectiveRuntime<'_>, names: &NamesInScope) {
         let custom = commands.custom();
         self.value(&serde_json::to_value(&custom.apply_id), &commands.pointer("applyId"), names);
-        for (name, exec, env) in custom.commands() {
+        for RuntimeCommand { name, exec, env, .. } in custom.commands() {
             let at = commands.pointer(name);
             self.env(env, &format!("{at}/env"), names);
             match exec {

@@ -7,7 +7,7 @@ use schema::mask::SHORTEST_BYTES;
 use crate::diagnostic::Diagnostic;
 use crate::secrets::comment_after;
 use crate::yaml::{self, MappingEntry, NodeKind, Visited, YamlNode};
-use crate::{Body, Document, Env, EnvValue, Exec, TaskConfig, VolumeSource};
+use crate::{Body, Document, Env, EnvValue, Exec, RuntimeCommand, TaskConfig, VolumeSource};
 
 /// What is wrong with a `rawSecret` as it is written.
 enum WrittenFlaw {
@@ -51,21 +51,21 @@ fn mounted(document: &Document) -> Vec<Diagnostic> {
     let Body::Runtime(runtime) = document.body() else { return Vec::new() };
     let Some(commands) = runtime.role().commands else { return Vec::new() };
     let mut warnings = Vec::new();
-    for (command, exec, env) in commands.custom().commands() {
+    for RuntimeCommand { name, exec, env, .. } in commands.custom().commands() {
         let Exec::Task(task) = exec else { continue };
-        for (index, name) in secrets(task) {
-            if [env, &task.program.env].into_iter().any(|env| is_variable(env, name)) {
+        for (index, secret) in secrets(task) {
+            if [env, &task.program.env].into_iter().any(|env| is_variable(env, secret)) {
                 continue;
             }
             let pointer =
-                commands.pointer(&format!("{command}/taskConfig/volumes/{index}/source/secret"));
+                commands.pointer(&format!("{name}/taskConfig/volumes/{index}/source/secret"));
             let message = format!(
-                "what the files of the Secret `{name}` hold is not masked in what jobs print: no \
+                "what the files of the Secret `{secret}` hold is not masked in what jobs print: no \
                  wrapper knows its values"
             );
             let help = format!(
                 "give the keys that must not be shown as variables too: `kubernetesSecret: \
-                 {{secretName: {name}, key: …}}`"
+                 {{secretName: {secret}, key: …}}`"
             );
             warnings.push(document.problem(&pointer, message).help(help));
         }

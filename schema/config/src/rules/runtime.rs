@@ -1,12 +1,7 @@
 //! Rules of a runtime: its commands, and what they run.
 
-use schema::schedule::{CronText, Timezone};
-
 use super::Rules;
-use crate::{
-    ApplyCommand, CustomRuntime, Exec, FetchCommand, GetInfoCommand, Program, RetryPolicy, Runtime,
-    RuntimeKind, Volume,
-};
+use crate::{CustomRuntime, Exec, Program, RetryPolicy, Runtime, RuntimeKind, Volume};
 
 impl Rules<'_> {
     pub(super) fn runtime(&mut self, runtime: &Runtime, at: &str) {
@@ -28,46 +23,25 @@ impl Rules<'_> {
     }
 
     fn custom(&mut self, custom: &CustomRuntime, at: &str) {
-        if let Some(fetch) = &custom.fetch {
-            self.fetch(fetch, &format!("{at}/fetch"));
+        for command in custom.commands() {
+            let at = format!("{at}/{}", command.name);
+            self.command(command.exec, &at);
+            self.retry(command.retry_policy, &format!("{at}/retryPolicy"));
+            if command.timezone.is_some() && command.poll_schedule.is_none() {
+                self.add(
+                    format!("{at}/timezone"),
+                    "`timezone` is that of `pollSchedule`, which is missing",
+                );
+            }
         }
-        self.apply(&custom.apply, &format!("{at}/apply"));
+        let codes = custom.apply.retryable_exit_codes.iter().map(i32::to_string);
+        let codes: Vec<String> = codes.collect();
+        self.unique(codes.iter().map(String::as_str), "exit code", |index| {
+            format!("{at}/apply/retryableExitCodes/{index}")
+        });
         let why = "nobody can answer in so short a time, and people would be asked again and again";
         self.at_least_a_second(custom.approval_timeout, "approvalTimeout", why, at);
-        if let Some(get_info) = &custom.get_info {
-            self.get_info(get_info, &format!("{at}/getInfo"));
-        }
         self.parameters(&custom.parameters, at);
-    }
-
-    fn fetch(&mut self, fetch: &FetchCommand, at: &str) {
-        self.command(&fetch.exec, at);
-        self.retry(fetch.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
-        self.schedule(fetch.poll_schedule.as_ref(), fetch.timezone, at);
-    }
-
-    fn get_info(&mut self, get_info: &GetInfoCommand, at: &str) {
-        self.command(&get_info.exec, at);
-        self.retry(get_info.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
-        self.schedule(get_info.poll_schedule.as_ref(), get_info.timezone, at);
-    }
-
-    fn schedule(&mut self, schedule: Option<&CronText>, timezone: Option<Timezone>, at: &str) {
-        if timezone.is_some() && schedule.is_none() {
-            self.add(
-                format!("{at}/timezone"),
-                "`timezone` is that of `pollSchedule`, which is missing",
-            );
-        }
-    }
-
-    fn apply(&mut self, apply: &ApplyCommand, at: &str) {
-        self.command(&apply.exec, at);
-        self.retry(apply.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
-        let codes: Vec<String> = apply.retryable_exit_codes.iter().map(i32::to_string).collect();
-        self.unique(codes.iter().map(String::as_str), "exit code", |index| {
-            format!("{at}/retryableExitCodes/{index}")
-        });
     }
 
     fn retry(&mut self, policy: Option<&RetryPolicy>, at: &str) {

@@ -1,28 +1,17 @@
 //! Rules of a service, and of what it says for each channel.
 
 use super::Rules;
+use crate::service::RuntimeBlocks;
 use crate::{
-    AwsEcsService, CustomRuntimeValues, GoogleCloudRunService, KubernetesOverride, ParameterValue,
-    PerReleaseChannel, Service,
+    AwsEcsService, Constant, CustomRuntimeValues, GoogleCloudRunService, KubernetesOverride,
+    ParameterValue, PerReleaseChannel, Service,
 };
 
 impl Rules<'_> {
     pub(super) fn service(&mut self, service: &Service, at: &str) {
         self.parameters(&service.parameters, at);
-        self.constants(&service.constants, at);
-        if let Some(values) = &service.custom_runtime {
-            self.values(values, &format!("{at}/customRuntime"), false);
-        }
-        self.local(
-            service.kubernetes_config.as_ref().and_then(|config| config.local.as_ref()),
-            &format!("{at}/kubernetesConfig"),
-        );
-        self.specs(service.aws_ecs.as_ref(), at);
-        self.local(
-            service.google_cloud_run.as_ref().and_then(|run| run.local.as_ref()),
-            &format!("{at}/googleCloudRun"),
-        );
-        self.blocks(service, at);
+        self.said(&service.constants, service.blocks(), at, false);
+        self.together(service, at);
         let why = "every release would be stuck before it could converge";
         self.at_least_a_second(service.progress_deadline, "progressDeadline", why, at);
         let rolls_back = service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled);
@@ -39,38 +28,30 @@ impl Rules<'_> {
         });
         for (index, own) in service.per_release_channel.iter().enumerate() {
             let at = format!("{at}/perReleaseChannel/{index}");
-            self.constants(&own.constants, &at);
-            if let Some(values) = &own.custom_runtime {
-                self.values(values, &format!("{at}/customRuntime"), true);
-            }
-            self.local(
-                own.kubernetes_config.as_ref().and_then(|config| config.local.as_ref()),
-                &format!("{at}/kubernetesConfig"),
-            );
-            self.specs(own.aws_ecs.as_ref(), &at);
-            self.local(
-                own.google_cloud_run.as_ref().and_then(|run| run.local.as_ref()),
-                &format!("{at}/googleCloudRun"),
-            );
+            self.said(&own.constants, own.blocks(), &at, true);
         }
     }
 
-    fn specs(&mut self, ecs: Option<&AwsEcsService>, at: &str) {
-        let Some(ecs) = ecs else { return };
-        for (field, spec) in [
-            ("taskDefinition", &ecs.task_definition),
-            ("serviceDefinition", &ecs.service_definition),
-        ] {
-            self.local(
-                spec.as_ref().and_then(|spec| spec.local.as_ref()),
-                &format!("{at}/awsEcs/{field}"),
-            );
+    /// What is said for all channels, or for one.
+    fn said(
+        &mut self,
+        constants: &[Constant],
+        blocks: RuntimeBlocks<'_>,
+        at: &str,
+        is_of_channel: bool,
+    ) {
+        self.constants(constants, at);
+        if let Some(values) = blocks.custom_runtime {
+            self.values(values, &format!("{at}/customRuntime"), is_of_channel);
+        }
+        for (field, local) in blocks.local_files() {
+            self.local(local, &format!("{at}/{field}"));
         }
     }
 
     /// What a channel's block and the service's make together must be whole: the service's alone
     /// where no channel has one.
-    fn blocks(&mut self, service: &Service, at: &str) {
+    fn together(&mut self, service: &Service, at: &str) {
         let ecs = |block: Option<&AwsEcsService>| block.map(|ecs| ecs.task_definition.is_some());
         let run = |block: Option<&GoogleCloudRunService>| {
             block.map(|run| run.inlined.is_some() || run.local.is_some())
