@@ -378,8 +378,8 @@ fn bad_input_a_secrets_key_that_none_can_have_is_refused() {
                  parameterValues:\n    - {{name: p, secret: {{secretRef: {{key: {key}}}}}}}\n"
         ))
     };
-    let refused = "is not allowed here: keys of secrets are 1 to 128 letters, digits, `.`, `_`, `-` \
-                   and `/`";
+    let refused = "is not allowed here: keys of secrets are 1 to 128 letters, digits, `.`, `_`, \
+                   `-` and `/`";
     for (key, plain) in [
         (r#""db pw\u0001""#, "db pw\u{1}"),
         ("odd key/é", "odd key/é"),
