@@ -13,8 +13,12 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::QueryBuilder;
 
-use super::row::{count, get, instant, instant_or_null, json, named, pieces, small, to_json, word};
-use super::{Connection, Db, PageRequest, Result, Row, Store};
+use super::row::{count, get, instant, instant_or_null, json, named, small, word};
+use super::{Db, PageRequest, Result, Row, Store};
+
+mod write;
+
+pub(super) use write::{put_applications, put_channels, put_runtimes, put_services};
 
 /// A runtime.
 #[derive(Debug, Clone, PartialEq)]
@@ -360,106 +364,4 @@ impl Store {
             services,
         }))
     }
-}
-
-pub(super) async fn put_runtimes(
-    connection: &mut Connection,
-    runtimes: &[&RuntimeRow],
-) -> Result<()> {
-    for piece in pieces(runtimes) {
-        QueryBuilder::<Db>::new(
-            "INSERT INTO runtimes (id, name, kind, summary, config_version, created_at) ",
-        )
-        .push_values(piece, |mut row, runtime| {
-            row.push_bind(runtime.id.to_string())
-                .push_bind(runtime.name.to_string())
-                .push_bind(runtime.kind.clone())
-                .push_bind(to_json(&runtime.summary))
-                .push_bind(runtime.config_version.cast_signed())
-                .push_bind(runtime.created_at.as_millis());
-        })
-        .push(
-            " ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, summary = excluded.summary, \
-             config_version = excluded.config_version",
-        )
-        .build()
-        .execute(&mut *connection)
-        .await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn put_applications(
-    connection: &mut Connection,
-    applications: &[&ApplicationRow],
-) -> Result<()> {
-    for piece in pieces(applications) {
-        QueryBuilder::<Db>::new("INSERT INTO applications (id, name, config_version, created_at) ")
-            .push_values(piece, |mut row, application| {
-                row.push_bind(application.id.to_string())
-                    .push_bind(application.name.to_string())
-                    .push_bind(application.config_version.cast_signed())
-                    .push_bind(application.created_at.as_millis());
-            })
-            .push(" ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version")
-            .build()
-            .execute(&mut *connection)
-            .await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn put_channels(
-    connection: &mut Connection,
-    channels: &[&ChannelRow],
-) -> Result<()> {
-    for piece in pieces(channels) {
-        QueryBuilder::<Db>::new(
-            "INSERT INTO channels (id, application_id, name, position, summary, deleted_at) ",
-        )
-        .push_values(piece, |mut row, channel| {
-            row.push_bind(channel.id.to_string())
-                .push_bind(channel.application.to_string())
-                .push_bind(channel.name.to_string())
-                .push_bind(i64::from(channel.position))
-                .push_bind(to_json(&channel.summary))
-                .push_bind(channel.deleted_at.map(Timestamp::as_millis));
-        })
-        .push(
-            " ON CONFLICT (id) DO UPDATE SET position = excluded.position, summary = \
-             excluded.summary, deleted_at = excluded.deleted_at",
-        )
-        .build()
-        .execute(&mut *connection)
-        .await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn put_services(
-    connection: &mut Connection,
-    services: &[&ServiceRow],
-) -> Result<()> {
-    for piece in pieces(services) {
-        QueryBuilder::<Db>::new(
-            "INSERT INTO services (id, application_id, name, config_version, release_count, \
-             created_at) ",
-        )
-        .push_values(piece, |mut row, service| {
-            row.push_bind(service.id.to_string())
-                .push_bind(service.application.to_string())
-                .push_bind(service.name.to_string())
-                .push_bind(service.config_version.cast_signed())
-                .push_bind(service.release_count.cast_signed())
-                .push_bind(service.created_at.as_millis());
-        })
-        .push(
-            " ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version, \
-             release_count = excluded.release_count",
-        )
-        .build()
-        .execute(&mut *connection)
-        .await?;
-    }
-    Ok(())
 }

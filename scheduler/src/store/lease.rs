@@ -24,9 +24,13 @@ use sqlx::Connection as _;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::row::{flag, get, instant, named, number, small};
-use super::{Connection, Db, Result, Row, Store, StoreError};
+use super::{Connection, Db, Result, Store, StoreError};
 use crate::{clock, paths};
+
+mod row;
+
+pub(super) use row::last;
+use row::read;
 
 /// How often the owner says that it is there.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
@@ -103,48 +107,6 @@ pub struct Unrenewed {
     pub why: String,
     /// Since when.
     pub since: Timestamp,
-}
-
-/// The row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct LeaseRow {
-    epoch: i64,
-    renewals: i64,
-    released: bool,
-    owner: LeaseHolder,
-}
-
-async fn read(connection: &mut Connection) -> Result<Option<LeaseRow>> {
-    let row = sqlx::query("SELECT * FROM owner WHERE id = 1").fetch_optional(connection).await?;
-    row.map(|row| named("owner", &["id"], &row, columns(&row))).transpose()
-}
-
-/// Who had the database last, as far as that can be read.
-pub(super) async fn last(connection: &mut Connection) -> Option<LeaseHolder> {
-    // Whoever opens the database says why it cannot be read; one that nobody had yet has no such
-    // table.
-    read(connection).await.ok().flatten().map(|seen| seen.owner)
-}
-
-/// What only people read of the owner may say anything; without the rest nobody can tell whose the
-/// database is.
-fn columns(row: &Row) -> Result<LeaseRow> {
-    let free =
-        "; when no daemon runs on this database, `sqlite3 FILE \"DELETE FROM owner\"` frees it";
-    let numbers = || Ok((number(row, "epoch")?, number(row, "renewals")?, flag(row, "released")?));
-    let (epoch, renewals, released) = numbers().map_err(|error| match error {
-        StoreError::Corrupt(why) => StoreError::Corrupt(format!("{why}{free}")),
-        error => error,
-    })?;
-    let text = |column: &str| get::<String>(row, column).unwrap_or_default();
-    let owner = LeaseHolder {
-        data_directory: text("data_directory"),
-        path: PathBuf::from(text("path")),
-        host: text("host"),
-        pid: small(row, "pid").unwrap_or(0),
-        since: instant(row, "since").unwrap_or(Timestamp::from_millis(0)),
-    };
-    Ok(LeaseRow { epoch, renewals, released, owner })
 }
 
 /// Waits until the database is free for `wanted`, before anything in it is changed. Returns what
