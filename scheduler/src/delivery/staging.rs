@@ -60,9 +60,7 @@ const NEW: &str = "new";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct JobTerms {
-    /// Which job.
     pub(super) job: JobId,
-    /// Which attempt.
     pub(super) attempt: u32,
     /// When its token ends.
     pub(super) expires_at: Option<Timestamp>,

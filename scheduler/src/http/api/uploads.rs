@@ -5,11 +5,11 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schema::log_kind::LogKind;
 use schema::report::Report;
-use schema::spool::{Stream, is_output_name};
+use schema::spool::Stream;
 use schema::wire::{
     Accepted, BLOB_HEADER, Heartbeat, PIECE_CONTENT_TYPE, StoredFile, UPLOAD_LIMIT_BYTES,
 };
@@ -18,14 +18,20 @@ use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
 use crate::blobs::{HandOver, unusable};
-use crate::delivery::{FileTaken, Reported, StreamTaken, Upload, is_same};
+use crate::delivery::{Reported, StreamTaken, is_same};
 use crate::http::Api;
-use crate::http::error::{Error, ErrorKind, OFFSET, Result};
+use crate::http::error::{Error, OFFSET, Result};
 use crate::http::extract::{PathParams, parse_json, read};
 use crate::http::limits::REPORT_BODY_BYTES;
 use crate::http::lookup::no_job;
 use crate::http::openapi::{FileBytes, HandlerOutput, Operation, RouteDescription, Routes, about};
 use crate::http::upload::{AuthorizedJob, CancelMarked, Pieces, Raw, said};
+
+mod files;
+mod headers;
+
+use files::file;
+use headers::{check_type, number, refuse_form};
 
 /// [`schema::wire::LENGTH_HEADER`], as HTTP/2 and this library write it.
 const LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -119,15 +125,6 @@ impl StreamAt {
             ))
         })
     }
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct FileAt {
-    /// The declared name: letters, digits, `.`, `_`, `-`.
-    name: String,
-    /// Its id.
-    #[serde(rename = "job")]
-    _job: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -262,78 +259,6 @@ async fn length(
     job.mark(&api, result)
 }
 
-async fn file(
-    State(api): State<Api>,
-    job: AuthorizedJob,
-    PathParams(at): PathParams<FileAt>,
-    Raw(request): Raw,
-) -> CancelMarked<Sent> {
-    let result = take_file(&api, &job, &at.name, request).await;
-    job.mark(&api, result)
-}
-
-async fn take_file(api: &Api, job: &AuthorizedJob, name: &str, request: Request) -> Result<Sent> {
-    if !is_output_name(name) {
-        return Err(Error::not_found(format!(
-            "`{name}` cannot name a file: it may have letters, digits, `.`, `_` and `-`"
-        )));
-    }
-    let (parts, body) = request.into_parts();
-    let what = format!("the file `{name}`");
-    let upload = job.open(api, &what).await?;
-    refuse_form(&parts.headers)?;
-    let (offset, total) = (number(&parts.headers, &OFFSET)?, number(&parts.headers, &LENGTH)?);
-    let mut pieces = Pieces::of(&parts.headers, body, UPLOAD_LIMIT_BYTES).await?;
-    let taken = match (offset, total) {
-        (None, None) => whole(&upload, name, &mut pieces).await?,
-        (Some(offset), Some(total)) => in_pieces(&upload, name, offset, total, &mut pieces).await?,
-        _ => {
-            pieces.throw_away().await;
-            return Err(Error::bad_request(
-                "a piece of a file has both Upload-Offset and Upload-Length; a whole file has \
-                 neither",
-            ));
-        }
-    };
-    pieces.throw_away().await;
-    match taken {
-        FileTaken::Complete(blob_id) => Ok(Sent::Complete(StoredFile { blob_id })),
-        FileTaken::Next(next) => Ok(Sent::Next(NextOffset(next))),
-        FileTaken::Gap(next) => Err(Error::gap(next)),
-        FileTaken::TooMuch(why) => Err(Error::too_large(why)),
-        FileTaken::Over => Err(job.over(api, &what).await?),
-    }
-}
-
-async fn whole(upload: &Upload, name: &str, pieces: &mut Pieces) -> Result<FileTaken> {
-    let mut incoming = upload.incoming();
-    while let Some(piece) = pieces.next().await? {
-        incoming.append(piece).await?;
-    }
-    Ok(upload.take_file(name.to_owned(), incoming).await?)
-}
-
-async fn in_pieces(
-    upload: &Upload,
-    name: &str,
-    mut offset: u64,
-    total: u64,
-    pieces: &mut Pieces,
-) -> Result<FileTaken> {
-    let mut taken = None;
-    loop {
-        let piece = pieces.next().await?;
-        let Some(piece) = piece.or_else(|| taken.is_none().then(Vec::new)) else { break };
-        let length = piece.len() as u64;
-        match upload.append_file(name.to_owned(), offset, total, piece).await? {
-            FileTaken::Next(next) => taken = Some(FileTaken::Next(next)),
-            other => return Ok(other),
-        }
-        offset += length;
-    }
-    Ok(taken.unwrap_or(FileTaken::Next(offset)))
-}
-
 async fn input(
     State(api): State<Api>,
     job: AuthorizedJob,
@@ -435,54 +360,4 @@ async fn take_report(api: &Api, job: &AuthorizedJob, request: Request) -> Result
         "{id} ended otherwise before ({}); this report changes nothing and is noted, stop sending",
         row.status
     )))
-}
-
-/// A number in a header, when it is there.
-fn number(headers: &HeaderMap, name: &HeaderName) -> Result<Option<u64>> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
-    // Digits alone: a sign is no part of an offset.
-    let digits = value
-        .to_str()
-        .ok()
-        .map(str::trim)
-        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let number = digits
-        .and_then(|text| text.parse::<u64>().ok())
-        .filter(|number| *number <= i64::MAX.unsigned_abs());
-    number.map(Some).ok_or_else(|| {
-        Error::bad_request(format!(
-            "the header {name} is `{}` and should be a number of bytes",
-            value.to_str().unwrap_or("…")
-        ))
-    })
-}
-
-fn media_type(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::CONTENT_TYPE)?.to_str().unwrap_or_default();
-    Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
-}
-
-fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<()> {
-    match media_type(headers) {
-        Some(found) if !known.contains(&found.as_str()) => Err(Error::new(
-            ErrorKind::MediaType,
-            format!("the body is `{found}`; send raw bytes with `Content-Type: {}`", known[0]),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// A form wraps what it carries, and the wrapping would be stored with it. Everything else is taken
-/// as it is.
-fn refuse_form(headers: &HeaderMap) -> Result<()> {
-    match media_type(headers) {
-        Some(found) if found.starts_with("multipart/") => Err(Error::new(
-            ErrorKind::MediaType,
-            format!(
-                "the body is `{found}`, which wraps the bytes; send them raw, with curl by \
-                 --data-binary or -T"
-            ),
-        )),
-        _ => Ok(()),
-    }
 }
