@@ -14,10 +14,13 @@ use schema::api::{
     RefreshRequest, Release, Service, ServiceSummary,
 };
 use schema::id::{ChannelName, ReleaseId};
-use schema::mask::SHOWN_MASK;
 use schema::status::Status;
 
 use super::memory::{DesiredRelease, ReleaseMemory};
+
+mod wish;
+
+pub(super) use wish::Wish;
 
 /// What came of it.
 pub(super) struct ApplyResult {
@@ -27,116 +30,6 @@ pub(super) struct ApplyResult {
     pub(super) lines: Vec<String>,
     /// What is allowed and probably not meant.
     pub(super) warnings: Vec<Diagnostic>,
-}
-
-/// A service as the files have it.
-pub(super) struct Wish {
-    /// The application.
-    pub(super) application: String,
-    /// The service.
-    pub(super) service: String,
-    /// What is waited for: a release that was made, and its other channels as they are.
-    pub(super) goals: Vec<Goal>,
-    /// The version of its config.
-    config: u64,
-    /// The parameters given for it.
-    params: BTreeMap<String, String>,
-}
-
-impl Wish {
-    /// How the service is now.
-    ///
-    /// # Errors
-    /// What the server refuses, and one that cannot be reached.
-    pub(super) async fn service(&self, client: &Client) -> Result<Service, Failure> {
-        client.get(&["v1", "applications", &self.application, "services", &self.service], &[]).await
-    }
-
-    /// Where the service is at a release of other files or parameters, which somebody has made, in
-    /// words; and what ends that.
-    ///
-    /// # Errors
-    /// What the server refuses, and one that cannot be reached.
-    pub(super) async fn others(
-        &self,
-        client: &Client,
-        service: &Service,
-    ) -> Result<Option<(String, String)>, Failure> {
-        let wanted = self.goals.iter().flat_map(|goal| goal.wanted(service));
-        let mut found = releases(client, wanted).await?;
-        for (release, channels) in &mut found {
-            channels.retain(|channel| !self.is_from(release, channel));
-        }
-        found.retain(|(_, channels)| !channels.is_empty());
-        if found.is_empty() {
-            return Ok(None);
-        }
-        let (application, name) = (&self.application, &self.service);
-        let other = |(release, channels): &(Release, Vec<ChannelName>)| {
-            let channels: Vec<&str> = channels.iter().map(ChannelName::as_str).collect();
-            let (version, channels, by) = (&release.version, channels.join(", "), &release.by);
-            format!(
-                "is at {version} in {channels}, which {by} released and which is not what these \
-                 files and --param say"
-            )
-        };
-        let others: Vec<_> = found.iter().map(other).collect();
-        let words = format!("{application}/{name} {}", others.join("; "));
-        // Without values: one may be a secret, of which this release knows nothing.
-        let given: String = self.params.keys().map(|name| format!(" --param {name}=…")).collect();
-        let next = format!(
-            "what somebody released stays; where that was not meant type `pvnctl services push \
-             {name} --app {application}{given}` beside a `dev` that runs without \
-             --until-converged, which says how to ask it"
-        );
-        Ok(Some((words, next)))
-    }
-
-    /// Those of the channels that are at a release of these files and parameters.
-    ///
-    /// # Errors
-    /// What the server refuses, and one that cannot be reached.
-    async fn at_these_files(
-        &self,
-        client: &Client,
-        channels: impl Iterator<Item = &Instance>,
-    ) -> Result<Vec<String>, Failure> {
-        let found = releases(client, channels).await?;
-        let same = found.iter().flat_map(|(release, channels)| {
-            channels.iter().filter(|channel| self.is_from(release, channel))
-        });
-        Ok(same.map(ToString::to_string).collect())
-    }
-
-    /// Whether a release was made from this config and has these values in a channel. Of secret
-    /// ones nobody can tell.
-    fn is_from(&self, release: &Release, channel: &ChannelName) -> bool {
-        let is_same = |(name, value): (&String, &String)| {
-            let there = release
-                .params
-                .get(&format!("{channel}:{name}"))
-                .or_else(|| release.params.get(name));
-            there.is_some_and(|there| there == value || there == SHOWN_MASK)
-        };
-        release.config_version.is_none_or(|version| version == self.config)
-            && self.params.iter().all(is_same)
-    }
-}
-
-/// The releases that channels are at, with the channels of each.
-async fn releases(
-    client: &Client,
-    channels: impl Iterator<Item = &Instance>,
-) -> Result<Vec<(Release, Vec<ChannelName>)>, Failure> {
-    let mut at: BTreeMap<ReleaseId, Vec<ChannelName>> = BTreeMap::new();
-    for (release, instance) in channels.filter_map(|instance| Some((instance.release?, instance))) {
-        at.entry(release).or_default().push(instance.channel.clone());
-    }
-    let mut found = Vec::new();
-    for (id, channels) in at {
-        found.push((client.get(&["v1", "releases", &id.to_string()], &[]).await?, channels));
-    }
-    Ok(found)
 }
 
 /// What is given besides the files.
@@ -265,12 +158,8 @@ async fn release(
     let needs = |instance: &&Instance| {
         (is_start && instance.taken_back_version.is_some()) || lacks_release(instance)
     };
-    let needing: Vec<_> = service
-        .channels
-        .iter()
-        .filter(needs)
-        .map(|instance| instance.channel.to_string())
-        .collect();
+    let needing = service.channels.iter().filter(needs);
+    let needing: Vec<_> = needing.map(|instance| instance.channel.to_string()).collect();
     let is_missing = service.version.is_none() || !needing.is_empty();
     let wanted = DesiredRelease {
         application: &application,

@@ -1,0 +1,359 @@
+//! One run of `dev`, seen from its client half: it applies the files, again when they change, tells
+//! what happens, and knows when everything has converged.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::future::OptionFuture;
+use pvnctl::client::{Client, Events, Token};
+use pvnctl::console::Console;
+use pvnctl::failure::Failure;
+use pvnctl::files::Files;
+use pvnctl::typed::Typed;
+use pvnctl::wait::{self, FailedIn, GoalVerdict};
+use pvnctl::when;
+use schema::api::LogEntry;
+use tokio::time::Instant;
+
+use super::arguments::Arguments;
+use super::files::{self, ApplyResult, DevInputs, Wish};
+use super::watch::ConfigWatch;
+use super::{USUAL, found, memory, secrets, story};
+use crate::daemon::Daemon;
+
+/// How often `--until-converged` looks, besides after every event.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long the events of before an end are waited for: they are on their way.
+const CATCH_UP_WITHIN: Duration = Duration::from_secs(2);
+
+/// Exit codes of `--until-converged`, as those of `pvnctl services wait`.
+const FAILED: u8 = 2;
+
+const TIMEOUT: u8 = 3;
+
+/// What is wrong with the files at present.
+#[derive(PartialEq, Eq)]
+struct Complaint {
+    /// As it was told.
+    told: String,
+    /// Whether they can be read, and the scheduler does not take them.
+    is_refused: bool,
+}
+
+/// One run of `dev`: the client half.
+pub(super) struct Session {
+    pub(super) client: Client,
+    pub(super) given: DevInputs,
+    /// What stands before `pvnctl` in commands to type.
+    arguments: Arguments,
+    data_dir: PathBuf,
+    events: Events,
+    last_event: Option<String>,
+    wishes: Vec<Wish>,
+    complaint: Option<Complaint>,
+    has_applied: bool,
+    /// Whether no earlier run released anything from this data directory.
+    is_new: bool,
+    started: Instant,
+}
+
+impl Session {
+    pub(super) async fn open(
+        arguments: &Arguments,
+        address: SocketAddr,
+        data_dir: PathBuf,
+        params: std::collections::BTreeMap<String, String>,
+        console: &mut Console,
+    ) -> Result<Self, Failure> {
+        let address = reachable(address);
+        let server = format!("http://{address}");
+        let file = data_dir.join(pvnctl::discover::TOKEN_FILE);
+        let token = std::fs::read_to_string(&file).map_err(|error| {
+            Failure::user(format!("cannot read the admin token in {}: {error}", data_dir.display()))
+        })?;
+        let token = Token { text: token.trim().to_owned(), origin: file.display().to_string() };
+        let client = Client::new(&server, None, Some(token))?;
+        // Whoever copies a command may stand in another directory.
+        let token_file = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
+        console.typed = Typed::reaching(
+            Some(server.as_str()).filter(|_| address != USUAL),
+            Some(&token_file),
+            None,
+        );
+        console.data(&story::banner(&server, &console.typed, console.colours_stdout()))?;
+        console.flush()?;
+        let is_new = !memory::is_there(&data_dir);
+        // Opened before anything is applied, so that the story has a beginning.
+        let events = client.events(&["v1", "events"], &[], None).await?;
+        let last_event = newest_event(&client).await?.map(|seq| seq.to_string());
+        Ok(Self {
+            client,
+            given: DevInputs { params, secrets: std::collections::BTreeMap::new() },
+            arguments: arguments.clone(),
+            data_dir,
+            events,
+            last_event,
+            wishes: Vec::new(),
+            complaint: None,
+            has_applied: false,
+            is_new,
+            started: Instant::now(),
+        })
+    }
+
+    pub(super) async fn live(
+        &mut self,
+        configs: Files,
+        daemon: &mut Daemon,
+        console: &mut Console,
+    ) -> Result<u8, Failure> {
+        let mut watch = if self.arguments.watch {
+            Some(ConfigWatch::start(self.arguments.root(), &configs.files)?)
+        } else {
+            None
+        };
+        let mut seen = configs;
+        self.apply(&seen, console).await.map_err(secrets::with_a_way_out)?;
+        // From here on what is applied was seen with the files of now.
+        daemon
+            .handle()
+            .let_applies_start()
+            .await
+            .map_err(|refusal| Failure::user(refusal.to_string()))?;
+        let deadline =
+            self.started + Duration::from_millis(self.arguments.timeout.as_ms().unsigned_abs());
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
+                event = self.events.next() => self.tell(event?, console).await?,
+                Some(()) = OptionFuture::from(watch.as_mut().map(ConfigWatch::changed)) => {
+                    if let Some(changed) = self.changed(&seen, console)? {
+                        if let Some(watch) = &mut watch {
+                            watch.follow(&changed.files);
+                        }
+                        seen = changed;
+                        self.apply_again(&seen, console).await?;
+                    }
+                }
+                _ = look.tick(), if self.arguments.until_converged => {
+                    if let Some((code, said)) = self.converged(deadline).await?.and_then(|end| self.for_files(end, deadline)) {
+                        self.catch_up(console).await?;
+                        if code == 0 && self.is_new {
+                            self.tell_what_was_found(console).await?;
+                        }
+                        console.tell(&story::verdict(code == 0, &said, console.colours_stdout()))?;
+                        return Ok(code);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn tell_what_was_found(&self, console: &mut Console) -> Result<(), Failure> {
+        for wish in &self.wishes {
+            let service = wish.service(&self.client).await?;
+            for line in found::unapplied(&self.client, &service).await? {
+                console.say(&line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, given that what was applied may not be what the files say by now: they are
+    /// refused.
+    fn for_files(&self, (code, said): (u8, String), deadline: Instant) -> Option<(u8, String)> {
+        match code {
+            0 if self.complaint.is_some() && Instant::now() < deadline => None,
+            0 if self.complaint.is_some() => Some((
+                TIMEOUT,
+                format!("timeout; {said} as the files were before they were refused"),
+            )),
+            _ => Some((code, said)),
+        }
+    }
+
+    /// Applies the files and releases what needs it.
+    pub(super) async fn apply(
+        &mut self,
+        configs: &Files,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let is_start = !std::mem::replace(&mut self.has_applied, true);
+        let ApplyResult { wishes, lines, warnings } =
+            files::apply(&self.client, &self.data_dir, configs, &self.given, is_start).await?;
+        self.wishes = wishes;
+        console.warn(&warnings)?;
+        for line in lines {
+            console.tell(&format!("{line}\n"))?;
+        }
+        if is_start {
+            for wish in &self.wishes {
+                let asked =
+                    story::open_questions(&wish.service(&self.client).await?, &console.typed);
+                console.tell(&asked)?;
+            }
+        }
+        console.flush()
+    }
+
+    /// The same for changed files, where a mistake is shown and waited out.
+    async fn apply_again(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
+        match self.apply(configs, console).await {
+            Ok(()) => {
+                self.complaint = None;
+                Ok(())
+            }
+            Err(failure @ (Failure::Refused(_) | Failure::Token { .. } | Failure::Config(_))) => {
+                self.wait_out(&failure, true, console)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Shows a mistake once, however often an editor writes it. `is_refused`: the files can be
+    /// read, and the scheduler does not take them.
+    fn wait_out(
+        &mut self,
+        failure: &Failure,
+        is_refused: bool,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let complaint = Complaint { told: format!("{failure:?}"), is_refused };
+        if self.complaint.as_ref() == Some(&complaint) {
+            return Ok(());
+        }
+        self.complaint = Some(complaint);
+        console.report(failure)?;
+        console.say("what was applied before stays in force; waiting for the files to change")
+    }
+
+    /// The files as they are now, when that is something else than before and can be read.
+    pub(super) fn changed(
+        &mut self,
+        seen: &Files,
+        console: &mut Console,
+    ) -> Result<Option<Files>, Failure> {
+        match files::read(&self.arguments.dir) {
+            // What they were refused for may be elsewhere, and mended by now.
+            Ok(files) if self.complaint.as_ref().is_some_and(|complaint| complaint.is_refused) => {
+                Ok(Some(files))
+            }
+            Ok(files) if files.files == seen.files => {
+                if self.complaint.take().is_some() {
+                    console.say("the files are as they were applied again")?;
+                }
+                Ok(None)
+            }
+            Ok(files) => Ok(Some(files)),
+            Err(failure) => self.wait_out(&failure, false, console).map(|()| None),
+        }
+    }
+
+    /// Tells an event; when the stream ends it is opened again where it was.
+    pub(super) async fn tell(
+        &mut self,
+        event: Option<pvnctl::client::SseEvent>,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let Some(event) = event else {
+            self.events =
+                self.client.events(&["v1", "events"], &[], self.last_event.as_deref()).await?;
+            return Ok(());
+        };
+        self.last_event.clone_from(&event.id);
+        let entry: LogEntry = serde_json::from_str(&event.data)
+            .map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
+        if let Some(text) = story::tell(&entry, &console.typed, console.colours_stdout()) {
+            console.tell(&text)?;
+            console.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Tells what was logged before the end was seen: its way is longer.
+    async fn catch_up(&mut self, console: &mut Console) -> Result<(), Failure> {
+        let newest = newest_event(&self.client).await?.unwrap_or(0);
+        let until = Instant::now() + CATCH_UP_WITHIN;
+        let told =
+            |last: &Option<String>| last.as_ref().and_then(|id| id.parse().ok()).unwrap_or(0_u64);
+        while told(&self.last_event) < newest {
+            match tokio::time::timeout_at(until, self.events.next()).await {
+                Ok(event) => self.tell(event?, console).await?,
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The exit code, and what is said of it, once it is clear.
+    pub(super) async fn converged(
+        &self,
+        deadline: Instant,
+    ) -> Result<Option<(u8, String)>, Failure> {
+        let (mut failed, mut waiting, mut there) = (Vec::new(), Vec::new(), Vec::new());
+        for wish in &self.wishes {
+            let service = wish.service(&self.client).await?;
+            for goal in &wish.goals {
+                match goal.judge(&service) {
+                    GoalVerdict::Converged => {}
+                    GoalVerdict::Waiting => waiting.extend(wait::open(goal, &service)),
+                    GoalVerdict::Failed(channels) => {
+                        let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
+                        failed.push(format!(
+                            "{}/{} in {}",
+                            service.application,
+                            service.name,
+                            channels.join(", ")
+                        ));
+                    }
+                    GoalVerdict::Never(why) => return Err(Failure::user(why)),
+                }
+            }
+            there.push((wish, service));
+        }
+        let took = when::duration(self.started.elapsed());
+        if failed.is_empty() && waiting.is_empty() {
+            for (wish, service) in there {
+                if let Some((words, next)) = wish.others(&self.client, &service).await? {
+                    return Err(Failure::with_next(
+                        format!("CONVERGED after {took}, but {words}"),
+                        next,
+                    ));
+                }
+            }
+        }
+        Ok(if !failed.is_empty() {
+            Some((FAILED, format!("FAILED after {took}: {}", failed.join("; "))))
+        } else if waiting.is_empty() {
+            Some((0, format!("everything is CONVERGED after {took}")))
+        } else if Instant::now() >= deadline {
+            Some((TIMEOUT, format!("timeout after {took}: {}", waiting.join("; "))))
+        } else {
+            None
+        })
+    }
+}
+
+/// The number of the newest entry of the log.
+async fn newest_event(client: &Client) -> Result<Option<u64>, Failure> {
+    Ok(client
+        .list::<LogEntry>(&["v1", "events"], &[], Some(1))
+        .await?
+        .items
+        .first()
+        .map(|entry| entry.seq))
+}
+
+/// The address under which this machine reaches a listener: one on every interface is reached by
+/// loopback.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port())
+    } else {
+        address
+    }
+}
