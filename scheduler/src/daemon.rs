@@ -2,56 +2,44 @@
 //! by `dev` and by tests, which run whole daemons in process.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::limiter::{Limit, Limits};
-use futures::FutureExt;
 use schema::time::Timestamp;
-use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::belongs;
-use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::compile::Options;
-use crate::delivery::{self, Delivery, TokenSigner};
+use crate::delivery::Delivery;
 use crate::driver::{self, Driver, DriverParts, Handle};
-use crate::http::{self, Api, OutputRange, ReadOutput, Tls};
-use crate::identity;
-use crate::key;
-use crate::local_root;
-use crate::private;
+use crate::http::{self, Api, Tls};
 use crate::retention::Retention;
-use crate::retention::reserve::ReserveAtOpen;
-use crate::runner::cluster::{ClusterRunner, Owns};
-use crate::runner::local::{self, LocalRunner};
+use crate::runner::cluster::ClusterRunner;
+use crate::runner::local::LocalRunner;
 use crate::runner::registry::Runners;
-use crate::runner::{News, OutputPiece};
-use crate::secrets::{KEY_FILE, Sealer};
-use crate::settings::{Settings, SettingsError};
-use crate::spools;
-use crate::store::{DataDirLock, LeaseHolder, Store, StoreError};
+use crate::settings::Settings;
+use crate::store::{DataDirLock, Store, StoreError};
 
 pub use error::{RunError, StartError};
 
+use owned::OwnedPlaces;
 use places::OpenedDirectories;
+use runners::{JobRunners, Reached, output};
 
 mod error;
 mod full;
+mod owned;
 mod places;
 mod prepare;
+mod runners;
 
 /// Name of the file in the data directory with the first admin token.
 pub const TOKEN_FILE: &str = "admin-token";
-
-/// News of the runner that wait for the driver; a runner that is ahead waits, its spools keep the
-/// rest.
-const NEWS_LIMIT: usize = 256;
 
 /// The first instant that a date in HTTP can name.
 const EPOCH: Timestamp = Timestamp::from_millis(0);
@@ -113,66 +101,13 @@ impl Daemon {
         let authorities =
             settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
         let data = &settings.data_dir;
-        let database = settings.database_file()?;
-        private::data_directory(data, &database)
-            .map_err(io_error(format!("use the data directory {}", data.display())))?;
-        let lock = DataDirLock::take(data).await?;
-        let way = ReserveAtOpen::make(&database);
-        belongs::check(data, &database).await?;
-        let (listener, address) = listen(settings.listen)?;
-
-        let refused = watch::Sender::new(None);
-        let (store, sealer) = open_store(settings, &database, &clock, refused.subscribe()).await?;
-        let blobs = Blobs::open(&data.join("blobs"))
-            .map_err(io_error(format!("open the blobs in {}", data.display())))?;
-        full::prune(&way, &store, &blobs, settings.retain, &clock).await;
-        let (news, news_in) = mpsc::channel(NEWS_LIMIT);
-        let root = settings.local_root.clone().expect("absolute settings say where");
-        let root = local_root::of(&store, &clock, root, settings.local_root_given).await?;
-        let runner = local_runner(settings, root.clone(), &store, &blobs, news.clone())?;
-
+        let OwnedPlaces { blobs, store, sealer, refused, listener, address, reserve, lock } =
+            OwnedPlaces::open(settings, &clock).await?;
         let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
-        let uploads = delivery::DeliverySettings {
-            directory: data.join("uploads"),
-            url: settings
-                .advertise_url
-                .clone()
-                .unwrap_or_else(|| url.clone())
-                .trim_end_matches('/')
-                .to_owned(),
-        };
-        let delivery = Delivery::open(
-            uploads,
-            blobs.clone(),
-            TokenSigner::new(&sealer).of_lineage(&store.lineage().await?),
-            clock.clone(),
-        )
-        .map_err(io_error(format!("open the uploads in {}", data.display())))?;
-        let owns = owns(store.clone());
-        let cluster = ClusterRunner::open(
-            data.join("cluster"),
-            delivery.clone(),
-            authorities,
-            sealer.clone(),
-            clock.clone(),
-            news,
-            owns,
-        )
-        .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
-
-        let restored = store.restored_at().await?;
-        match &restored {
-            Some(at) => {
-                tracing::warn!(
-                    "restored from a backup at {at}: it observes and applies nothing; \
-                     `pvn-scheduler activate` lets it act"
-                )
-            }
-            None if settings.observer => {
-                tracing::warn!("observer mode: it looks, and applies nothing")
-            }
-            None => {}
-        }
+        let reached = Reached { url: &url, authorities };
+        let runs = JobRunners::open(settings, &store, &sealer, &blobs, &clock, reached).await?;
+        let JobRunners { news, root, runner, delivery, cluster } = runs;
+        let is_restored = is_restored(&store, settings).await?;
         let runners = Runners::new(Arc::new(runner.clone()), Arc::new(cluster.clone()));
         let stop = CancellationToken::new();
         let parts = DriverParts {
@@ -182,31 +117,25 @@ impl Daemon {
             blobs: blobs.clone(),
             runners: runners.clone(),
             clusters: Arc::new(cluster.clone()),
-            news: news_in,
+            news,
             root,
             limits: limits(settings),
-            observer: settings.observer || restored.is_some(),
+            observer: settings.observer || is_restored,
             holds_applies: settings.holds_applies,
             options: Options { everything_local: settings.all_local },
         };
         // Before anything is started that would use them.
-        let reserve = way.take_back();
+        let reserve = reserve.take_back();
         let opened = OpenedDirectories::of(data, refused);
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
-        let retention = Retention::of_daemon(
-            store.clone(),
-            blobs.clone(),
-            settings.retain,
-            clock.clone(),
-            runner.clone(),
-            reserve,
-        );
+        let (kept, runs) = (settings.retain, runner.clone());
+        let retention =
+            Retention::of_daemon(store.clone(), blobs.clone(), kept, clock.clone(), runs, reserve);
         let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
-        let output = output(runners, blobs);
         let api = Api::new(
             store.clone(),
             handle.clone(),
-            output,
+            output(runners, blobs),
             delivery.clone(),
             clock.clone(),
             settings.open_metrics,
@@ -330,72 +259,18 @@ impl Daemon {
     }
 }
 
-/// Listens, so that nothing is made for a daemon whose address is taken.
-fn listen(at: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let refused = |error: io::Error| match error.kind() {
-        io::ErrorKind::AddrInUse => StartError::Taken(at),
-        _ => io_error(format!("listen on {at}"))(error),
-    };
-    let listener = TcpListener::bind(at).map_err(refused)?;
-    listener.set_nonblocking(true).map_err(refused)?;
-    let address = listener.local_addr().map_err(refused)?;
-    Ok((listener, address))
-}
-
-/// Opens the database as its owner, or makes it, with the key that seals what is secret in it; both
-/// know each other then, and the directory.
-async fn open_store(
-    settings: &Settings,
-    database: &Path,
-    clock: &Clock,
-    refused: watch::Receiver<Option<String>>,
-) -> Result<(Store, Sealer), StartError> {
-    let data = &settings.data_dir;
-    let key_file = settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE));
-    let sealer = key::open(&key_file, database).await?;
-    private::database(database)
-        .map_err(io_error(format!("make the database {}", database.display())))?;
-    let id = identity::of(data)
-        .map_err(io_error(format!("tell the data directory {}", data.display())))?;
-    let owner = LeaseHolder::here(id, data, clock.now());
-    let store = Store::open_as(database, sealer.clone(), &owner).await?.beside(
-        data,
-        places::in_data(data),
-        refused,
-    );
-    key::note(&store, &key_file, database).await?;
-    belongs::note(data, database, &store).await?;
-    prepare::prepare(&store, clock, data).await?;
-    let spool = spool_directory(data);
-    let id = identity::of(&spool)
-        .map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
-    spools::note(&store, clock, &id, &spool).await?;
-    Ok((store, sealer))
-}
-
-fn spool_directory(data: &Path) -> PathBuf {
-    data.join("spool")
-}
-
-/// What runs local jobs, while the database is ours.
-fn local_runner(
-    settings: &Settings,
-    started_in: PathBuf,
-    store: &Store,
-    blobs: &Blobs,
-    news: News,
-) -> Result<LocalRunner, StartError> {
-    let data = &settings.data_dir;
-    let local = local::LocalSettings {
-        spool: spool_directory(data),
-        instances: data.join("instances"),
-        wrapper: wrapper(settings)?,
-        started_in,
-        environment: std::env::vars_os().collect(),
-    };
-    let owned = store.clone();
-    LocalRunner::open_while(local, blobs.clone(), news, move || owned.is_held())
-        .map_err(io_error(format!("open the spool in {}", data.display())))
+/// Whether it was restored from a backup and not activated since; why it applies nothing is said.
+async fn is_restored(store: &Store, settings: &Settings) -> Result<bool, StartError> {
+    let restored = store.restored_at().await?;
+    match &restored {
+        Some(at) => tracing::warn!(
+            "restored from a backup at {at}: it observes and applies nothing; \
+             `pvn-scheduler activate` lets it act"
+        ),
+        None if settings.observer => tracing::warn!("observer mode: it looks, and applies nothing"),
+        None => {}
+    }
+    Ok(restored.is_some())
 }
 
 /// Returns once the clock shows an instant before 1970: which.
@@ -421,47 +296,4 @@ fn limits(settings: &Settings) -> Limits {
         get_info: look,
         apply: Limit { total: settings.max_applies, per_runtime: settings.max_applies_per_runtime },
     }
-}
-
-fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {
-    local::find_wrapper(settings.wrapper.as_deref())
-        .map_err(|why| StartError::Settings(SettingsError::Wrong(why)))
-}
-
-/// Whether the database is still this daemon's, for the runner of clusters.
-fn owns(store: Store) -> Owns {
-    Box::new(move || {
-        let store = store.clone();
-        async move { store.ensure_held().await.map_err(|error| error.to_string()) }.boxed()
-    })
-}
-
-/// Reads jobs' output: of one that ended from the blobs, of one that runs where it runs.
-fn output(runners: Runners, blobs: Blobs) -> ReadOutput {
-    Arc::new(move |range: OutputRange| {
-        let (runners, blobs) = (runners.clone(), blobs.clone());
-        async move {
-            let OutputRange { placed, report, stream, offset, limit } = range;
-            let blob = report.map(|report| match stream {
-                schema::spool::Stream::Stdout => report.stdout_blob_id,
-                schema::spool::Stream::Stderr => report.stderr_blob_id,
-            });
-            match blob {
-                Some(Some(id)) => {
-                    let read = move || blobs.read(id, offset, limit);
-                    Ok(tokio::task::spawn_blocking(read)
-                        .await
-                        .map_err(io::Error::other)??
-                        .unwrap_or_default())
-                }
-                Some(None) => Ok(Vec::new()),
-                None => {
-                    runners
-                        .tail(placed.target, OutputPiece { job: placed.job, stream, offset, limit })
-                        .await
-                }
-            }
-        }
-        .boxed()
-    })
 }
