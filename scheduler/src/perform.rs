@@ -140,12 +140,9 @@ impl Performer {
         };
         let (root, clean_env) = match &commands.place {
             RunTarget::Fake { crashing_programs } => {
-                return Ok(Prepared::Over(fake::run(
-                    command,
-                    crashing_programs,
-                    &start.version,
-                    self.clock.now(),
-                )));
+                let now = self.clock.now();
+                let end = fake::run(command, crashing_programs, &start.version, now);
+                return Ok(Prepared::Over(end));
             }
             RunTarget::Local { root, clean_env } => (
                 root.as_ref().map_or_else(|| self.root.clone(), |root| self.root.join(root)),

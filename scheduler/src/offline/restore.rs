@@ -13,6 +13,7 @@ use schema::id::BlobId;
 use schema::log_kind::LogKind;
 use schema::shown::shell_path;
 use schema::status::Role;
+use schema::time::Timestamp;
 use tempfile::TempDir;
 
 use super::backup::{BLOBS, DATABASE, FORMAT, MANIFEST, Manifest};
@@ -22,7 +23,7 @@ use crate::blobs::{Blobs, Keep};
 use crate::clock::{self, Clock};
 use crate::daemon::TOKEN_FILE;
 use crate::secrets::{self, KEY_FILE, Sealer, hex};
-use crate::store::{self, Change, Commit, Counters, Fit, Store, StoreError};
+use crate::store::{self, Change, Commit, Counters, Fit, Store, StoreError, TokenRow};
 use crate::{driver, private};
 
 /// Longest manifest or key that is read, bytes: both are some lines.
@@ -117,22 +118,7 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     let (text, token) =
         driver::new_token(&format!("restored-{}", now.as_millis()), Role::Admin, now);
     secrets::write_private(&made.join(TOKEN_FILE), &text).with_context(at)?;
-    let mut commit = Commit { changes: vec![Change::Token(token)], ..Commit::default() };
-    // Whoever follows the log goes on after a number of the original's.
-    let counters = store.counters().await?;
-    let before = Counters { event: counters.event.saturating_add(skipped.into()), ..counters };
-    let message = format!(
-        "restored from {}; the numbers of the log go on far above those of the original",
-        file.display()
-    );
-    commit.tell(
-        &before,
-        now,
-        LogKind::DatabaseRestored,
-        message,
-        serde_json::json!({"entriesBefore": counters.event}),
-    );
-    store.commit(&commit).await?;
+    begin(&store, token, now, skipped, file).await?;
     belongs::note(&made, &data_dir.join(DATABASE), &store).await?;
     store.close().await;
 
@@ -145,6 +131,27 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
         data_dir.display(),
         shell_path(data_dir)
     ))
+}
+
+/// Writes the first token and the first line of the log of the new database.
+async fn begin(
+    store: &Store,
+    token: TokenRow,
+    now: Timestamp,
+    skipped: u32,
+    file: &Path,
+) -> Result<(), StoreError> {
+    let mut commit = Commit { changes: vec![Change::Token(token)], ..Commit::default() };
+    // Whoever follows the log goes on after a number of the original's.
+    let counters = store.counters().await?;
+    let before = Counters { event: counters.event.saturating_add(skipped.into()), ..counters };
+    let message = format!(
+        "restored from {}; the numbers of the log go on far above those of the original",
+        file.display()
+    );
+    let data = serde_json::json!({"entriesBefore": counters.event});
+    commit.tell(&before, now, LogKind::DatabaseRestored, message, data);
+    store.commit(&commit).await
 }
 
 /// A directory that nothing is in, but what a file system makes by itself, or none.
@@ -269,14 +276,7 @@ fn unpack(file: &Path, to: &Path, key_is_given: bool) -> anyhow::Result<(usize, 
             (MANIFEST, None) => {
                 let found: Manifest =
                     serde_json::from_reader((&mut entry).take(SMALL_BYTES)).with_context(broken)?;
-                if found.format != FORMAT {
-                    bail!(
-                        "{} has form {} and this program knows {FORMAT}; restore it with pvn {}",
-                        file.display(),
-                        found.format,
-                        found.version
-                    );
-                }
+                check_format(&found, file)?;
                 manifest = Some(found);
             }
             (_, None) => bail!(broken()),
@@ -285,25 +285,14 @@ fn unpack(file: &Path, to: &Path, key_is_given: bool) -> anyhow::Result<(usize, 
                 if path.exists() {
                     bail!(broken());
                 }
-                let mut out = File::options()
-                    .read(true)
-                    .write(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(&path)
-                    .with_context(at)?;
-                extract(&mut entry, &mut out, broken, at)?;
-                out.sync_all().with_context(at)?;
+                let (found, length) = extract_file(&mut entry, &path, broken, at)?;
                 // Of one that is cut off the next part says so.
-                let is_whole = out.metadata().with_context(at)?.len() == entry.size();
-                out.rewind().with_context(at)?;
-                let found = BlobId::of_reader(out).with_context(at)?;
+                let is_whole = length == entry.size();
                 let is_changed = manifest
                     .digests
                     .as_ref()
                     .is_some_and(|digests| digests.get(&name) != Some(&found));
-                let is_needed = name == DATABASE || !key_is_given;
-                if is_whole && is_changed && is_needed {
+                if is_whole && is_changed && (name == DATABASE || !key_is_given) {
                     bail!(damaged(file, &name));
                 }
             }
@@ -332,6 +321,35 @@ fn unpack(file: &Path, to: &Path, key_is_given: bool) -> anyhow::Result<(usize, 
     }
     rustix::fs::sync();
     Ok((copied, spoiled))
+}
+
+fn check_format(found: &Manifest, file: &Path) -> anyhow::Result<()> {
+    if found.format != FORMAT {
+        bail!(
+            "{} has form {} and this program knows {FORMAT}; restore it with pvn {}",
+            file.display(),
+            found.format,
+            found.version
+        );
+    }
+    Ok(())
+}
+
+/// Copies a part of the backup into a new file. Returns its digest and its length.
+fn extract_file(
+    from: &mut impl Read,
+    to: &Path,
+    broken: impl Fn() -> String,
+    at: impl Fn() -> String + Copy,
+) -> anyhow::Result<(BlobId, u64)> {
+    let mut options = File::options();
+    let made = options.read(true).write(true).create_new(true).mode(0o600).open(to);
+    let mut out = made.with_context(at)?;
+    extract(from, &mut out, broken, at)?;
+    out.sync_all().with_context(at)?;
+    let length = out.metadata().with_context(at)?.len();
+    out.rewind().with_context(at)?;
+    Ok((BlobId::of_reader(out).with_context(at)?, length))
 }
 
 /// Whether what comes after the last part is the second block of the end, and not that of a file
