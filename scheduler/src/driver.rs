@@ -59,9 +59,6 @@ pub use metrics::LoopMetrics;
 pub use planner::new_token;
 pub use run::Fatal;
 
-/// Calls that wait for the loop; it takes many at a time, so this is some batches' worth.
-const CALLS_LIMIT: usize = 1024;
-
 /// News of the log that a slow reader may fall behind before it misses some.
 const LOG_LIMIT: usize = 1024;
 
@@ -72,6 +69,13 @@ pub struct Caller {
     pub who: String,
     /// Address, or `local`.
     pub origin: String,
+}
+
+impl Caller {
+    /// As an entry of the log names it.
+    fn on_record(&self) -> (Option<String>, Option<String>) {
+        (Some(self.who.clone()), Some(self.origin.clone()))
+    }
 }
 
 /// A service instance as people name it; each part a name or an id.
@@ -201,30 +205,15 @@ impl Driver {
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
     pub async fn start(parts: DriverParts, stop: CancellationToken) -> Result<Self, StoreError> {
-        let DriverParts {
-            store,
-            clock,
-            sealer,
-            blobs,
-            runners,
-            clusters,
-            news,
-            root,
-            limits,
-            observer,
-            holds_applies,
-            options,
-        } = parts;
-        let (calls, calls_in) = mpsc::channel(CALLS_LIMIT);
-        let (arrivals, arrivals_in) = mpsc::channel(intake::ARRIVALS_LIMIT);
+        let DriverParts { store, clock, sealer, options, runners, observer, .. } = parts;
+        let (inbox, calls, arrivals) = run::Inbox::new();
         let (planner, requests) = planner::Queue::new();
         let (log, _) = broadcast::channel(LOG_LIMIT);
         let (health, health_out) = watch::channel(Health::Ready);
         let (broken, broken_out) = watch::channel(Vec::new());
         let mut recovered =
-            recover::recover(&store, &runners, limits, observer, clock.now()).await?;
-        recovered.world.lanes.hold_applies(holds_applies);
-        let steps = steps::Steps::since_last_run(&store, &clock).await?;
+            recover::recover(&store, &runners, parts.limits, observer, clock.now()).await?;
+        recovered.world.lanes.hold_applies(parts.holds_applies);
         let handle = Handle {
             calls: calls.clone(),
             planner: planner.clone(),
@@ -232,34 +221,30 @@ impl Driver {
             log: log.clone(),
             health: health_out,
             broken: broken_out,
-            clusters,
+            clusters: parts.clusters,
             lost: recovered.lost.as_slice().into(),
             is_observer: observer,
         };
         let release_seq = recovered.world.counters.release;
         let releases_above = store.releases_above().await?;
         let performer =
-            Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runners, root));
+            Performer::new(store.clone(), clock.clone(), sealer.clone(), runners, parts.root);
+        let performer = Arc::new(performer);
+        let handed_at = tokio::time::Instant::now();
         let driver = run::DriverLoop {
             late: recovered.unstarted,
             performer: performer.clone(),
             planner,
             world: recovered.world,
-            calls: calls_in,
-            arrivals: arrivals_in,
+            inbox,
             log,
             health,
             stop: stop.clone(),
             numbers: LoopMetrics::default(),
             waiting: recovered.tasks,
-            performing: JoinSet::new(),
             going_back: going_back::GoingBack::default(),
             deferred: Vec::new(),
-            jobs_noted: recovered
-                .handed
-                .into_iter()
-                .map(|job| (job, tokio::time::Instant::now()))
-                .collect(),
+            jobs_noted: recovered.handed.into_iter().map(|job| (job, handed_at)).collect(),
             performed: Vec::new(),
             held: recovered.ended,
             retry: None,
@@ -268,7 +253,7 @@ impl Driver {
             broken_at_start: recovered.broken,
             again_at_start: recovered.again,
             once_until: BTreeMap::new(),
-            steps,
+            steps: steps::Steps::since_last_run(&store, &clock).await?,
             broken,
             observer,
             store: store.clone(),
@@ -276,6 +261,7 @@ impl Driver {
         };
         let planner =
             planner::Planner { store, clock, sealer, options, calls, release_seq, releases_above };
+        let (news, blobs) = (parts.news, parts.blobs);
         let done = tokio::spawn(async move {
             // The helpers end with the loop: nothing is left that nobody waits for.
             let helpers_stop = stop.child_token();

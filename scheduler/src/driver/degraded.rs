@@ -115,7 +115,7 @@ impl DriverLoop {
     /// become due since, and before what people ask for now.
     pub(super) fn hear(&mut self) {
         while self.held.len() < BATCH_LIMIT
-            && let Ok(arrived) = self.arrivals.try_recv()
+            && let Some(arrived) = self.inbox.news_here()
         {
             self.held.push(arrived);
         }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use engine::GoBack;
 use engine::event::Event;
 use schema::id::ReleaseId;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Refusal;
@@ -44,7 +43,6 @@ pub(super) struct Rollback {
 pub(super) struct GoingBack {
     /// By when they are tried next, and their numbers.
     waiting: BTreeMap<(Instant, i64), Rollback>,
-    pub(super) under_way: JoinSet<TaskResult>,
 }
 
 impl GoingBack {
@@ -57,15 +55,16 @@ impl GoingBack {
     pub(super) fn again(&mut self, rollback: Rollback) {
         self.waiting.insert((Instant::now() + AGAIN_AFTER, rollback.action), rollback);
     }
-
-    /// When the next one can be tried.
-    pub(super) fn next(&self) -> Option<Instant> {
-        let first = self.waiting.first_key_value().filter(|_| self.under_way.len() < AT_A_TIME);
-        first.map(|((due, _), _)| *due)
-    }
 }
 
 impl DriverLoop {
+    /// When the next one can be tried.
+    pub(super) fn next_rollback(&self) -> Option<Instant> {
+        let has_room = self.inbox.going_back.len() < AT_A_TIME;
+        let first = self.going_back.waiting.first_key_value().filter(|_| has_room);
+        first.map(|((due, _), _)| *due)
+    }
+
     /// Asks the planner for those that are due.
     pub(super) fn go_back(&mut self) {
         // Nothing can be stored, or nobody knows yet whether this run only looks.
@@ -73,7 +72,7 @@ impl DriverLoop {
             return;
         }
         let now = self.clock.now();
-        while self.going_back.next().is_some_and(|due| due <= Instant::now())
+        while self.next_rollback().is_some_and(|due| due <= Instant::now())
             && let Some((_, rollback)) = self.going_back.waiting.pop_first()
         {
             let kept = self.world.instances.get(&rollback.names.instance());
@@ -84,7 +83,7 @@ impl DriverLoop {
                 continue;
             }
             let planner = self.planner.clone();
-            self.going_back.under_way.spawn(async move {
+            self.inbox.going_back.spawn(async move {
                 let is_settled = planner.roll_back(rollback.clone()).await;
                 TaskResult::WentBack { rollback, is_settled }
             });

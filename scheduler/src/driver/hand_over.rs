@@ -45,7 +45,7 @@ struct Turn {
 
 impl DriverLoop {
     pub(super) fn perform_waiting(&mut self) {
-        while self.performing.len() < PERFORM_LIMIT {
+        while self.inbox.performing.len() < PERFORM_LIMIT {
             let Some(task) = self.waiting.pop_front() else { return };
             if let Task::Rollback(rollback) = task {
                 self.going_back.add(rollback);
@@ -71,7 +71,7 @@ impl DriverLoop {
                 },
                 _ => None,
             };
-            self.performing.spawn(perform(self.performer.clone(), task, turn));
+            self.inbox.performing.spawn(perform(self.performer.clone(), task, turn));
         }
     }
 

@@ -14,10 +14,6 @@ use crate::crash;
 use crate::perform::Performer;
 use crate::runner::{End, JobWait, Leave, RunnerEvent};
 
-/// News that wait for the loop: a few batches' worth. A runner that is ahead waits, and its spools
-/// keep what it has to tell.
-pub(super) const ARRIVALS_LIMIT: usize = 1024;
-
 /// What a runner told, with everything that the loop needs of it.
 #[derive(Debug, Clone)]
 pub(super) enum PreparedEvent {

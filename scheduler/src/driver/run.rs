@@ -22,13 +22,11 @@ use schema::api::LogEntry;
 use schema::id::{InstanceId, JobId};
 use schema::status::JobStatus;
 use schema::time::Timestamp;
-use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Task};
-use super::calls::Call;
 use super::degraded::Retry;
 use super::going_back::GoingBack;
 use super::intake::PreparedEvent;
@@ -41,11 +39,13 @@ use crate::crash;
 use crate::perform::Performer;
 use crate::store::{Change, Store, StoreError};
 
+mod inbox;
 mod input;
 
+pub(super) use inbox::Inbox;
 pub(super) use input::{TaskResult, TurnInput};
 
-use input::{TakenIn, finished};
+use input::TakenIn;
 
 /// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits
 /// long for an answer.
@@ -78,8 +78,7 @@ pub(super) struct DriverLoop {
     pub(super) performer: Arc<Performer>,
     pub(super) planner: planner::Queue,
     pub(super) world: World,
-    pub(super) calls: mpsc::Receiver<Call>,
-    pub(super) arrivals: mpsc::Receiver<PreparedEvent>,
+    pub(super) inbox: Inbox,
     pub(super) log: broadcast::Sender<Arc<LogEntry>>,
     pub(super) health: watch::Sender<Health>,
     pub(super) stop: CancellationToken,
@@ -87,7 +86,6 @@ pub(super) struct DriverLoop {
     /// To perform, once there is room. Bounded by the lanes (starts), by jobs in flight (stops,
     /// ends) and by instances (rollbacks).
     pub(super) waiting: VecDeque<Task>,
-    pub(super) performing: JoinSet<TaskResult>,
     pub(super) going_back: GoingBack,
     /// Starts about which the engine has to decide once more before they are performed.
     pub(super) late: Vec<Task>,
@@ -158,7 +156,7 @@ impl DriverLoop {
             .chain(self.next_once())
             .min();
         let performed = (!self.performed.is_empty()).then(|| Instant::now() + NOTE_DELAY);
-        let due = self.going_back.next().into_iter().chain([self.steps.look_noted]);
+        let due = self.next_rollback().into_iter().chain([self.steps.look_noted]);
         let note = self.jobs_noted.values().copied().chain(performed).chain(due).min();
         let mut inputs = Vec::new();
         let is_late = !self.late.is_empty() && !self.world.lanes.holds_applies();
@@ -166,26 +164,15 @@ impl DriverLoop {
         tokio::select! {
             () = std::future::ready(()), if held => {}
             () = self.stop.cancelled() => {}
-            Some(call) = self.calls.recv() => inputs.push(TurnInput::Call(Box::new(call))),
-            Some(arrived) = self.arrivals.recv(), if red.is_none() => inputs.push(TurnInput::Arrived(Box::new(arrived))),
-            Some(done) = self.performing.join_next(), if !self.performing.is_empty() => inputs.extend(finished(done)),
-            Some(done) = self.going_back.under_way.join_next(), if !self.going_back.under_way.is_empty() => inputs.extend(finished(done)),
+            input = self.inbox.next(red.is_none()) => inputs.extend(input),
             () = self.clock.sleep_until(wake.unwrap_or(Timestamp::from_millis(i64::MAX))), if red.is_none() && wake.is_some() => {}
             () = tokio::time::sleep_until(note.unwrap_or_else(Instant::now)), if red.is_none() && note.is_some() => {}
             () = tokio::time::sleep_until(red.as_ref().map_or_else(Instant::now, |retry| retry.at)), if red.is_some() => {}
         }
-        while inputs.len() < BATCH_LIMIT {
-            if let Some(done) = self.performing.try_join_next() {
-                inputs.extend(finished(done));
-            } else if let Some(arrived) =
-                red.is_none().then(|| self.arrivals.try_recv().ok()).flatten()
-            {
-                inputs.push(TurnInput::Arrived(Box::new(arrived)));
-            } else if let Ok(call) = self.calls.try_recv() {
-                inputs.push(TurnInput::Call(Box::new(call)));
-            } else {
-                break;
-            }
+        while inputs.len() < BATCH_LIMIT
+            && let Some(input) = self.inbox.next_here(red.is_none())
+        {
+            inputs.push(input);
         }
         inputs
     }
@@ -382,17 +369,15 @@ impl DriverLoop {
     /// The daemon stops: what is under way may finish, and the last notes are written. Jobs go on.
     async fn finish(mut self) -> Result<(), Fatal> {
         // Nobody commits their plans any more.
-        self.going_back.under_way.shutdown().await;
+        self.inbox.going_back.shutdown().await;
         let rest = async {
-            while let Some(done) = self.performing.join_next().await {
-                if let Some(TurnInput::Done(done)) = finished(done) {
-                    self.note(done);
-                }
+            while let Some(done) = self.inbox.performed().await {
+                self.note(done);
             }
         };
         // What did not finish is performed again after the start.
         let _ = tokio::time::timeout(STOP_WAIT, rest).await;
-        self.performing.shutdown().await;
+        self.inbox.performing.shutdown().await;
         if self.retry.is_none() {
             let now = Instant::now();
             self.jobs_noted.values_mut().for_each(|due| *due = now);

@@ -36,13 +36,3 @@ pub(super) struct TakenIn {
     pub(super) answers: Vec<PendingAnswer>,
     pub(super) plans: Vec<PendingAnswer>,
 }
-
-pub(super) fn finished(done: Result<TaskResult, tokio::task::JoinError>) -> Option<TurnInput> {
-    match done {
-        Ok(done) => Some(TurnInput::Done(done)),
-        Err(error) if error.is_cancelled() => None,
-        // A panic in there is our bug; the task's action stays pending and is performed again after
-        // a restart.
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
