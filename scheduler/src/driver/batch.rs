@@ -24,8 +24,9 @@ use super::shown::{Shown, dependents, upstream_of};
 use super::world::{InstanceEntry, World};
 use crate::names::InstanceNames;
 use crate::perform::StartClaim;
-use crate::store::{Change, Commit, Counters, InstanceRow, JobRow, PendingAction};
+use crate::store::{Change, Counters, JobRow, PendingAction};
 
+mod ends;
 mod jobs;
 
 /// Something to perform once the batch is committed.
@@ -217,32 +218,7 @@ impl Batch {
     ) {
         match action {
             Action::Start(start) => {
-                world.counters.job += 1;
-                let job = JobRow {
-                    id: start.job,
-                    seq: world.counters.job,
-                    instance: kept.state.instance(),
-                    service: kept.names.service.0,
-                    channel: kept.names.channel.0,
-                    release: start.release,
-                    kind: start.kind,
-                    version: start.version.clone(),
-                    runtime: kept.runtime.clone(),
-                    target: start.target.clone(),
-                    attempt: start.attempt,
-                    status: JobStatus::Pending,
-                    exit_code: None,
-                    message: start.why.clone(),
-                    created_at: start.decided_at,
-                    started_at: None,
-                    ended_at: None,
-                    report: None,
-                    start: Some(Box::new(start.clone())),
-                    stop: None,
-                    once: false,
-                };
-                self.add_job(world, job);
-                self.tasks.push(Task::Start(Box::new(start), kept.names.clone()));
+                self.start(world, &kept.names, kept.runtime.clone(), start, false);
             }
             Action::Stop { job, why } => self.stop(world, kept.state.instance(), job, why),
             Action::Withdraw { job, why } => {
@@ -339,71 +315,6 @@ impl Batch {
     pub(super) fn add_instance(&mut self, world: &mut World, kept: InstanceEntry) {
         self.before.insert(kept.state.instance(), None);
         world.put(kept);
-    }
-
-    /// The rows of the instances that are not as they were. Many are asked and few change: a
-    /// decision goes to all channels of a service, the turn of the clock to everybody.
-    fn changed_instances(&mut self, world: &mut World) -> Vec<InstanceRow> {
-        let mut rows = Vec::new();
-        for (id, before) in &mut self.before {
-            if let Some(kept) = world.instances.get_mut(id) {
-                if !before.as_mut().is_some_and(|before| before.says_the_same(kept)) {
-                    kept.revision += 1;
-                    rows.push(kept.row());
-                }
-            } else if let Some(stopped) =
-                world.broken.get_mut(id).filter(|stopped| !stopped.needs_hand())
-            {
-                stopped.revision += 1;
-                rows.push(stopped.row());
-            }
-        }
-        rows.extend(
-            self.written
-                .iter()
-                .filter(|id| !self.before.contains_key(id))
-                .filter_map(|id| world.row(*id)),
-        );
-        rows
-    }
-
-    /// The transaction.
-    pub(super) fn commit(&mut self, world: &mut World) -> Commit {
-        let instances = self.changed_instances(world);
-        let job = |id: &JobId| self.over.get(id).or_else(|| world.jobs.get(id)).cloned();
-        Commit {
-            changes: std::mem::take(&mut self.changes),
-            instances,
-            jobs: self.jobs.iter().filter_map(job).collect(),
-            actions: std::mem::take(&mut self.actions),
-            performed: self.performed.iter().chain(&self.settled).copied().collect(),
-            events: std::mem::take(&mut self.events),
-        }
-    }
-
-    /// Makes the world as it was before.
-    pub(super) fn undo(self, world: &mut World) {
-        world.counters = self.counters;
-        self.withdrawn.iter().for_each(|claim| claim.restore());
-        for id in &self.stopped {
-            world.broken.remove(id);
-        }
-        for id in &self.written {
-            world.broken.entry(*id).and_modify(|stopped| stopped.revision -= 1);
-        }
-        for (id, before) in self.before {
-            match before {
-                Some(kept) => world.put(kept),
-                None => world.remove(id),
-            }
-        }
-        self.mended.into_iter().for_each(|stopped| world.put_broken(stopped));
-        for (id, before) in self.jobs_before {
-            match before {
-                Some(job) => world.jobs.insert(id, job),
-                None => world.jobs.remove(&id),
-            };
-        }
     }
 }
 

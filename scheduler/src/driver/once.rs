@@ -8,10 +8,10 @@ use engine::desired::Desired;
 use engine::limits::{OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE};
 use schema::id::{InstanceId, JobId};
 use schema::log_kind::LogKind;
-use schema::status::{JobKind, JobStatus};
+use schema::status::JobKind;
 use schema::time::{self, Timestamp};
 
-use super::batch::{Batch, Task};
+use super::batch::Batch;
 use super::outcome::Ending;
 use super::run::DriverLoop;
 use super::{Caller, Refusal};
@@ -110,12 +110,11 @@ impl DriverLoop {
         batch.change_job(&mut self.world, id, |row| row.stop = Some(why.clone()));
         let names = self.world.names(instance).cloned();
         let message = format!("{} cancels the dry run {id}", caller.who);
-        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
         batch.log(
             &mut self.world,
             names.as_deref(),
             LogKind::JobCancel,
-            who,
+            caller.on_record(),
             message,
             serde_json::json!({"job": id}),
         );
@@ -182,42 +181,16 @@ impl DriverLoop {
         let names = kept.names.clone();
         let runtime = desired.runtime.clone();
         let message = format!("{} runs {kind} of {label} dry", caller.who);
-        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
         batch.log(
             &mut self.world,
             Some(&names),
             LogKind::JobRun,
-            who,
+            caller.on_record(),
             message,
             serde_json::json!({"job": job}),
         );
-        self.world.counters.job += 1;
-        let row = JobRow {
-            id: job,
-            seq: self.world.counters.job,
-            instance: id,
-            service: names.service.0,
-            channel: names.channel.0,
-            release: start.release,
-            kind,
-            version: start.version.clone(),
-            runtime,
-            target: start.target.clone(),
-            attempt: 1,
-            status: JobStatus::Pending,
-            exit_code: None,
-            message: start.why.clone(),
-            created_at: batch.now,
-            started_at: None,
-            ended_at: None,
-            report: None,
-            start: Some(Box::new(start.clone())),
-            stop: None,
-            once: true,
-        };
-        batch.add_job(&mut self.world, row);
+        batch.start(&mut self.world, &names, runtime, start, true);
         self.time_once(job);
-        batch.tasks.push(Task::Start(Box::new(start), names));
         Ok(job)
     }
 }

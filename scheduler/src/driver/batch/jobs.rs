@@ -1,19 +1,58 @@
 //! The jobs of a batch: those that it takes in, changes, and ends.
 
-use engine::event::Outcome;
-use schema::id::JobId;
+use std::sync::Arc;
 
-use super::Batch;
+use engine::action::StartJob;
+use engine::event::Outcome;
+use schema::id::{JobId, RuntimeName};
+use schema::status::JobStatus;
+
+use super::{Batch, Task};
 use crate::driver::outcome::Ending;
 use crate::driver::world::World;
+use crate::names::InstanceNames;
 use crate::store::JobRow;
 
 impl Batch {
-    /// Takes in a job that was not there.
-    pub(in crate::driver) fn add_job(&mut self, world: &mut World, job: JobRow) {
+    /// Begins a job: its row, and what hands it to a runner once that is committed. `once`: a dry
+    /// run, of which no state of the engine knows.
+    pub(in crate::driver) fn start(
+        &mut self,
+        world: &mut World,
+        names: &Arc<InstanceNames>,
+        runtime: RuntimeName,
+        start: StartJob,
+        once: bool,
+    ) {
+        world.counters.job += 1;
+        let start = Box::new(start);
+        let job = JobRow {
+            id: start.job,
+            seq: world.counters.job,
+            instance: names.instance(),
+            service: names.service.0,
+            channel: names.channel.0,
+            release: start.release,
+            kind: start.kind,
+            version: start.version.clone(),
+            runtime,
+            target: start.target.clone(),
+            attempt: start.attempt,
+            status: JobStatus::Pending,
+            exit_code: None,
+            message: start.why.clone(),
+            created_at: start.decided_at,
+            started_at: None,
+            ended_at: None,
+            report: None,
+            start: Some(start.clone()),
+            stop: None,
+            once,
+        };
         self.jobs_before.entry(job.id).or_insert(None);
         self.jobs.insert(job.id);
         world.jobs.insert(job.id, job);
+        self.tasks.push(Task::Start(start, names.clone()));
     }
 
     /// Changes a job that is not over; `None` when there is no such job.
