@@ -4,282 +4,28 @@
 //! (`pvnctl services retry`). Its row stays as it was, so that a version of the program that can
 //! read it goes on with it.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 use engine::State;
-use engine::desired::Desired;
 use engine::event::Event;
 use engine::{Flying, Salvaged};
-use schema::api::{Cause, Explanation};
-use schema::cause::CauseCode;
-use schema::id::{InstanceId, JobId, RuntimeName};
+use schema::id::InstanceId;
 use schema::log_kind::LogKind;
 use schema::status::{JobKind, JobStatus, Status};
-use schema::time::Timestamp;
 
 use super::batch::Batch;
 use super::intake::PreparedEvent;
 use super::run::DriverLoop;
 use super::world::{InstanceEntry, World};
 use super::{Caller, Refusal};
-use crate::names::InstanceNames;
-use crate::store::{Change, InstanceRow, LoadedInstance, Unreadable};
+use crate::store::{Change, JobRow};
 
 mod guard;
+mod stopped;
+
+pub(super) use stopped::Stopped;
 
 pub(super) use guard::{guarded, sound};
-
-/// The way out, for people.
-const WAY_OUT: &str = "`pvnctl services retry` starts it anew: fetch then decides, or a person \
-                       where there is no fetch";
-
-/// The same where a person may have paused it, as far as anybody knows.
-const WAY_OUT_PAUSED: &str = "`pvnctl services retry` starts it anew, as PAUSED because nobody \
-                              knows any more whether it was; `pvnctl services resume` then lets \
-                              fetch decide, or a person where there is no fetch";
-
-/// The same where nobody but a person can tell what belongs into the row.
-const BY_HAND: &str = "somebody mends that row by hand: stop the daemon, change it with `sqlite3 \
-                       FILE` (`pvn-scheduler backup` before), and start it again";
-
-/// An instance that stands still.
-#[derive(Debug, Clone)]
-pub(super) struct Stopped {
-    pub(super) names: Arc<InstanceNames>,
-    pub(super) runtime: RuntimeName,
-    pub(super) revision: i64,
-    /// Its state as it is stored.
-    stored: String,
-    /// What can still be said of it.
-    known: Salvaged,
-    why: String,
-    since: Timestamp,
-    /// What its jobs told meanwhile; one end for each at most.
-    told: BTreeMap<JobId, PreparedEvent>,
-    /// What else of it cannot be read.
-    damage: UnreadableParts,
-}
-
-/// What of an instance cannot be read beside its state.
-#[derive(Debug, Clone, Default)]
-struct UnreadableParts {
-    /// Whether only a change of the database by hand mends it; until then its row is not written.
-    needs_hand: bool,
-    /// Whether nobody knows if a person had paused it.
-    forgot_pause: bool,
-    /// Its jobs that may run, and whose rows cannot be read.
-    jobs: Vec<JobId>,
-    /// Numbers of pending actions that cannot be read.
-    actions: Vec<i64>,
-}
-
-impl Stopped {
-    /// One whose row cannot be used. What is known of it is read from the pieces.
-    pub(super) fn unreadable(
-        loaded: LoadedInstance,
-        why: String,
-        desired: Option<Box<Desired>>,
-        observer: bool,
-        now: Timestamp,
-    ) -> Self {
-        let LoadedInstance {
-            application,
-            service,
-            channel,
-            runtime,
-            revision,
-            stored,
-            gone,
-            damage,
-            ..
-        } = loaded;
-        let pieces: serde_json::Value = serde_json::from_str(&stored).unwrap_or_default();
-        let piece = |name: &str| pieces.get(name).cloned().unwrap_or_default();
-        // Nobody can say that it is not paused, unless the row could be read so far.
-        let forgot_pause = !pieces.is_object();
-        let known = Salvaged {
-            desired: serde_json::from_value(piece("desired")).ok().or(desired),
-            paused: piece("paused").as_bool().unwrap_or(forgot_pause),
-            paused_by: piece("paused_by").as_str().map(ToOwned::to_owned),
-            pause_is_assumed: forgot_pause,
-            observer,
-            deleted: gone || piece("deleted").as_bool().unwrap_or(false),
-            flying: None,
-            unsettled: serde_json::from_value(piece("unsettled")).ok(),
-            unsettled_in: serde_json::from_value(piece("unsettled_in")).ok(),
-        };
-        let names = Arc::new(InstanceNames { application, service, channel });
-        let damage = UnreadableParts {
-            needs_hand: damage.is_some_and(|damage| damage.needs_hand),
-            forgot_pause,
-            ..UnreadableParts::default()
-        };
-        Self {
-            names,
-            runtime,
-            revision,
-            stored,
-            known,
-            why,
-            since: now,
-            told: BTreeMap::new(),
-            damage,
-        }
-    }
-
-    /// One of whose jobs or pending actions rows cannot be read. `is_there` says of a job in flight
-    /// whether its row can.
-    pub(super) fn damaged(
-        kept: InstanceEntry,
-        why: String,
-        rows: &[&Unreadable],
-        is_there: &dyn Fn(JobId) -> bool,
-        now: Timestamp,
-    ) -> Self {
-        let missing: Vec<_> =
-            kept.state.jobs_in_flight().filter(|job| !is_there(job.id)).cloned().collect();
-        let mut stopped = Self::of(kept, why, now);
-        for job in missing {
-            stopped.damage.jobs.push(job.id);
-            if job.kind == JobKind::Apply {
-                (stopped.known.unsettled, stopped.known.unsettled_in) =
-                    (Some(job.id), Some(job.runtime));
-            }
-        }
-        stopped.note_rows(rows);
-        stopped
-    }
-
-    /// These rows of it cannot be read, nor its state, which would say what runs.
-    pub(super) fn note_damage(&mut self, rows: &[&Unreadable]) {
-        self.note_rows(rows);
-        if self.known.flying.is_none() && self.known.unsettled.is_none() {
-            self.known.unsettled = self.damage.jobs.first().copied();
-        }
-    }
-
-    fn note_rows(&mut self, rows: &[&Unreadable]) {
-        for row in rows {
-            self.damage.actions.extend(row.action);
-            if let Some(job) = row.job
-                && !self.damage.jobs.contains(&job)
-            {
-                self.damage.jobs.push(job);
-            }
-        }
-    }
-
-    /// Its jobs whose rows cannot be read.
-    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
-        self.damage.jobs.iter().copied()
-    }
-
-    /// The apply of it that may run and has no row which says so, with the runtime in which it
-    /// holds a place: the one that is known, or else the instance's.
-    fn may_run(&self) -> Option<(JobId, &RuntimeName, Timestamp)> {
-        Some((
-            self.known.unsettled?,
-            self.known.unsettled_in.as_ref().unwrap_or(&self.runtime),
-            self.since,
-        ))
-    }
-
-    /// Whether nobody but a person can tell what belongs into its row.
-    pub(super) fn needs_hand(&self) -> bool {
-        self.damage.needs_hand
-    }
-
-    /// The way out, for people.
-    fn way_out(&self) -> &'static str {
-        match self.damage {
-            UnreadableParts { needs_hand: true, .. } => BY_HAND,
-            UnreadableParts { forgot_pause: true, .. } => WAY_OUT_PAUSED,
-            _ => WAY_OUT,
-        }
-    }
-
-    fn of(kept: InstanceEntry, why: String, now: Timestamp) -> Self {
-        let state = &kept.state;
-        let known = Salvaged {
-            desired: state.desired().cloned().map(Box::new),
-            paused: state.is_paused(),
-            paused_by: state.paused_by().map(ToOwned::to_owned),
-            pause_is_assumed: false,
-            observer: state.is_observer(),
-            deleted: state.is_deleted(),
-            flying: None,
-            unsettled: state.unsettled(),
-            unsettled_in: state.unsettled_in().cloned(),
-        };
-        let stored = kept.row().state;
-        Self {
-            names: kept.names,
-            runtime: kept.runtime,
-            revision: kept.revision,
-            stored,
-            known,
-            why,
-            since: now,
-            told: BTreeMap::new(),
-            damage: UnreadableParts::default(),
-        }
-    }
-
-    /// `application/service in channel: why`, for whoever watches over the daemon.
-    pub(super) fn line(&self) -> String {
-        format!("{}: {}", self.names.label(), self.why)
-    }
-
-    /// In a sentence.
-    fn message(&self) -> String {
-        format!("{}; nothing is started for it until {}", self.why, self.way_out())
-    }
-
-    /// The row after one more commit.
-    pub(super) fn row(&self) -> InstanceRow {
-        let desired = self.known.desired.as_ref();
-        InstanceRow {
-            id: self.names.instance(),
-            service: self.names.service.0,
-            channel: self.names.channel.0,
-            runtime: self.runtime.clone(),
-            state: self.stored.clone(),
-            revision: self.revision,
-            release: desired.map(|desired| desired.release),
-            desired_version: desired.map(|desired| desired.version.clone()),
-            status: Status::Broken,
-            reason: None,
-            message: self.message(),
-            since: self.since,
-            next_wake: None,
-        }
-    }
-
-    pub(super) fn refusal(&self) -> Refusal {
-        Refusal::Conflict(format!(
-            "{} is BROKEN ({}) until {}",
-            self.names.label(),
-            self.why,
-            self.way_out()
-        ))
-    }
-
-    pub(super) fn explain(&self) -> Explanation {
-        let cause = |code, message| Cause { code, message, since: Some(self.since), until: None };
-        let causes = vec![
-            cause(CauseCode::Broken, self.why.clone()),
-            cause(CauseCode::WaitsForPerson, format!("ends when {}", self.way_out())),
-        ];
-        Explanation {
-            status: Status::Broken,
-            reason: None,
-            message: self.message(),
-            causes,
-            next: Vec::new(),
-        }
-    }
-}
 
 impl World {
     /// What somebody wants of an instance that stands still is for the time after.
@@ -474,20 +220,8 @@ impl DriverLoop {
             .values()
             .filter(|job| job.instance == id && job.ended_at.is_none() && !job.once)
         {
-            match &job.start {
-                Some(start) if job.kind == JobKind::Apply && known.flying.is_none() => {
-                    known.flying = Some(Flying {
-                        job: job.id,
-                        attempt: job.attempt,
-                        release: job.release,
-                        version: job.version.clone(),
-                        compiled: start.compiled,
-                        runtime: job.runtime.clone(),
-                        decided_at: job.created_at,
-                        started_at: job.started_at,
-                        timeout: start.timeout,
-                    });
-                }
+            match flying_apply(job) {
+                Some(apply) if known.flying.is_none() => known.flying = Some(apply),
                 _ => others.push(job.id),
             }
         }
@@ -513,12 +247,11 @@ impl DriverLoop {
             names.label(),
             stopped.why
         );
-        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
         batch.log(
             &mut self.world,
             Some(&names),
             LogKind::InstanceMended,
-            who,
+            caller.on_record(),
             message,
             serde_json::json!({}),
         );
@@ -535,4 +268,20 @@ impl DriverLoop {
         }
         Ok(())
     }
+}
+
+/// An apply that is under way, as the engine has to know it.
+fn flying_apply(job: &JobRow) -> Option<Flying> {
+    let start = job.start.as_ref().filter(|_| job.kind == JobKind::Apply)?;
+    Some(Flying {
+        job: job.id,
+        attempt: job.attempt,
+        release: job.release,
+        version: job.version.clone(),
+        compiled: start.compiled,
+        runtime: job.runtime.clone(),
+        decided_at: job.created_at,
+        started_at: job.started_at,
+        timeout: start.timeout,
+    })
 }

@@ -4,18 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::action::{Action, StopReason};
+use engine::Surroundings;
+use engine::action::Action;
 use engine::event::Event;
-use engine::{State, Surroundings};
-use schema::api::{Explanation, LogEntry, RefreshRequest};
+use schema::api::{Explanation, LogEntry};
 use schema::id::{InstanceId, JobId, RuntimeName};
-use schema::log_kind::LogKind;
-use schema::status::{Decision, JobKind};
+use schema::status::JobKind;
 use tokio::sync::oneshot;
 
 mod decide;
-
-use decide::decision;
+mod people;
 
 use super::batch::{Batch, Task};
 use super::going_back::Rollback;
@@ -244,171 +242,6 @@ impl DriverLoop {
             });
         }
     }
-
-    fn person(
-        &mut self,
-        batch: &mut Batch,
-        id: InstanceId,
-        ask: Ask,
-        caller: &Caller,
-    ) -> Result<(), Refusal> {
-        if self.world.broken.contains_key(&id) && matches!(ask, Ask::Retry) {
-            return self.mend(batch, id, caller);
-        }
-        if let Some(stopped) = self.world.broken.get(&id) {
-            return Err(stopped.refusal());
-        }
-        let Some(kept) = self.world.instances.get(&id) else {
-            return Err(Refusal::NotFound("the service does not exist in that channel".to_owned()));
-        };
-        let names = kept.names.clone();
-        let label = names.label();
-        if kept.state.is_deleted()
-            && matches!(ask, Ask::Pause | Ask::Resume | Ask::Refresh(_) | Ask::Retry)
-        {
-            return Err(Refusal::Conflict(format!(
-                "{label} is DELETED, because a config took the release channel away: nothing runs \
-                 or waits there; once the config has the channel again, {}",
-                engine::brings_back(&names.target(), kept.state.had())
-            )));
-        }
-        let events: Vec<(InstanceId, Event)> = match ask {
-            Ask::Approve(request) => {
-                match decision(kept, request, Decision::Approve, caller, &label) {
-                    Ok(event) => self
-                        .world
-                        .siblings(names.service.0)
-                        .into_iter()
-                        .map(|sibling| (sibling, event.clone()))
-                        .collect(),
-                    Err(why) => return Err(why),
-                }
-            }
-            Ask::Reject(request) => match decision(kept, request, Decision::Reject, caller, &label)
-            {
-                Ok(event) => self
-                    .world
-                    .siblings(names.service.0)
-                    .into_iter()
-                    .map(|sibling| (sibling, event.clone()))
-                    .collect(),
-                Err(why) => return Err(why),
-            },
-            Ask::Pause => vec![(id, Event::Pause { who: caller.who.clone() })],
-            Ask::Resume => vec![(id, Event::Resume)],
-            Ask::Refresh(_) | Ask::Retry if kept.state.desired().is_none() => {
-                return Err(Refusal::Conflict(format!(
-                    "{label} has no release yet; make one with `pvnctl services push`"
-                )));
-            }
-            Ask::Refresh(_) if kept.state.is_paused() => {
-                return Err(Refusal::Conflict(format!(
-                    "{label} is paused; `pvnctl services resume {}` looks at it again",
-                    names.target()
-                )));
-            }
-            Ask::Refresh(RefreshRequest { try_again }) => {
-                vec![(id, Event::Refresh { who: caller.who.clone(), tries_again: try_again })]
-            }
-            Ask::Retry => {
-                retry_now(&kept.state, &label)?;
-                vec![(id, Event::Retry { who: caller.who.clone() })]
-            }
-        };
-        let paused = kept.state.is_paused();
-        for (instance, event) in events {
-            batch.send(&mut self.world, instance, event, Some(caller));
-        }
-        let now_paused = self.world.instances.get(&id).is_some_and(|kept| kept.state.is_paused());
-        if now_paused != paused {
-            let (kind, does) = if now_paused {
-                (LogKind::InstancePause, "pauses")
-            } else {
-                (LogKind::InstanceResume, "resumes")
-            };
-            let message = format!("{} {does} {label}", caller.who);
-            batch.log(
-                &mut self.world,
-                Some(&names),
-                kind,
-                (Some(caller.who.clone()), Some(caller.origin.clone())),
-                message,
-                serde_json::json!({}),
-            );
-        }
-        Ok(())
-    }
-
-    fn cancel(&mut self, batch: &mut Batch, id: JobId, caller: &Caller) -> Result<(), Refusal> {
-        let Some(row) = self.world.jobs.get(&id) else {
-            return Err(Refusal::NotFound(format!("{id} is over; there is nothing to cancel")));
-        };
-        let instance = row.instance;
-        if row.ended_at.is_some() && !self.performer.hears(&row.placed()) {
-            return Err(Refusal::Conflict(format!(
-                "{id} was given up, and nobody has it any more who could stop it: look for its \
-                 processes where it ran, and end them there"
-            )));
-        }
-        if row.ended_at.is_some() {
-            // Given up, and its runner may still have it: the stop after the first one kills.
-            let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
-            let message = format!(
-                "{} stops {} {id} once more, which was given up and may still run",
-                caller.who, row.kind
-            );
-            let by = (Some(caller.who.clone()), Some(caller.origin.clone()));
-            batch.log(
-                &mut self.world,
-                names.as_deref(),
-                LogKind::JobCancel,
-                by,
-                message,
-                serde_json::json!({"job": id}),
-            );
-            batch.stop(&mut self.world, instance, id, StopReason::Person(caller.who.clone()));
-            return Ok(());
-        }
-        if self.world.broken.contains_key(&instance) && !row.once {
-            // A person may end what nobody looks after.
-            let why = StopReason::Person(caller.who.clone());
-            batch.stop(&mut self.world, instance, id, why);
-            return Ok(());
-        }
-        if !row.once {
-            batch.send(
-                &mut self.world,
-                instance,
-                Event::Cancel { job: id, who: caller.who.clone() },
-                Some(caller),
-            );
-            return Ok(());
-        }
-        self.cancel_once(batch, id, caller);
-        Ok(())
-    }
-}
-
-/// Whether a person's wish for another try does something now: nobody would remember it.
-fn retry_now(state: &State, label: &str) -> Result<(), Refusal> {
-    if state.is_deleted() {
-        return Err(Refusal::Conflict(format!(
-            "{label} is no longer wanted; there is nothing to try again"
-        )));
-    }
-    let Some(job) = state.jobs_in_flight().find(|job| job.kind == JobKind::Apply) else {
-        return Ok(());
-    };
-    Err(Refusal::Conflict(match job.stop {
-        None => format!(
-            "an apply of {label} is under way; ask again when it is over, or stop it with `pvnctl \
-             jobs cancel {}` and ask then",
-            job.id
-        ),
-        Some(_) => {
-            format!("the apply {} of {label} is being stopped; ask again when it is over", job.id)
-        }
-    }))
 }
 
 /// A pending action of an earlier run becomes a task again.

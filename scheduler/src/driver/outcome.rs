@@ -7,36 +7,19 @@ use engine::action::StopReason;
 use engine::desired::FetchAnswer;
 use engine::event::{FetchResult, Outcome};
 use schema::id::BlobId;
-use schema::output::{FetchOutput, GetInfoOutput, RuntimeObject};
-use schema::report::{LeakedProcess, OutputError, Report, Structured};
-use schema::spool::EXPLANATION;
+use schema::output::{FetchOutput, GetInfoOutput};
+use schema::report::{LeakedProcess, Report, Structured};
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
 use super::words::Words;
-use crate::perform::PLAN;
 use crate::runner::{End, evidence};
 
-/// Most errors of a structured output that a message lists; the report has all.
-const ERRORS_SHOWN: usize = 3;
+mod fetched;
+mod message;
 
-/// What to say of a fetch whose output is a document that its mode does not read.
-const IGNORED_OUTPUT: &str = "fetch printed a FetchOutput, which counts for nothing with \
-                              `fetchMode: EXIT_CODE`, where 0 means that there is nothing to do; \
-                              set `fetchMode: STRUCTURED_OUTPUT` to have it read";
-
-/// What to say of a fetch that found work and said nothing about it but on stderr.
-const ONLY_ERRORS: &str = "2 means that there is work, and is also what shells, make and many \
-                           parsers end with for a mistake of their own; if this is one, mend the \
-                           fetch, and have it end with another code then (docs/commands.md, \"A 2 \
-                           that is not meant\"); if there is work, have it print what it found";
-
-/// What to say of a fetch that found work and of whose output a part is not here.
-const CUT_OUTPUT: &str = "what is kept of the fetch's output is not what it printed, so a yes \
-                          would be for work that nobody has seen whole, and lasts until the next \
-                          fetch only, which asks anew; on a cluster let its Pods reach this \
-                          scheduler (`pvnctl runtimes check` of its runtime tries that way), or \
-                          let it print less, or all of it on stdout";
+use fetched::fetched;
+use message::{failed_message, failed_said, left_behind, problems, signal_code};
 
 /// Most left-over processes that a message lists.
 const LEFT_SHOWN: usize = 3;
@@ -81,25 +64,22 @@ impl Ending {
     /// Nobody can say.
     pub(super) fn unknown(why: String, now: Timestamp) -> Self {
         let outcome = Outcome::Unknown { why: why.clone(), gone: false };
-        Self {
-            outcome,
-            status: JobStatus::Unknown,
-            exit_code: None,
-            message: why,
-            started_at: None,
-            ended_at: now,
-            report: None,
-        }
+        Self::without_run(outcome, JobStatus::Unknown, why, now)
     }
 
     /// A start that was never handed to a runner.
     pub(super) fn withdrawn(why: String, now: Timestamp) -> Self {
         let outcome = Outcome::NotStarted { why: why.clone(), surroundings: true };
+        Self::without_run(outcome, JobStatus::Cancelled, why, now)
+    }
+
+    /// One of which no run is known.
+    fn without_run(outcome: Outcome, status: JobStatus, message: String, now: Timestamp) -> Self {
         Self {
             outcome,
-            status: JobStatus::Cancelled,
+            status,
             exit_code: None,
-            message: why,
+            message,
             started_at: None,
             ended_at: now,
             report: None,
@@ -117,15 +97,13 @@ pub(super) fn read(end: End, gone: bool, words: &Words, asked: &JobPurpose<'_>) 
         End::InputLost { why } => never_ran(Outcome::InputLost { why: why.clone() }, why, asked),
         End::Unknown { why, report } => match asked.stopped {
             Some(reason) if gone => stopped(reason, true, report, asked),
-            _ => Ending {
-                outcome: Outcome::Unknown { why: why.clone(), gone },
-                status: JobStatus::Unknown,
-                exit_code: None,
-                message: why,
-                started_at: None,
-                ended_at: asked.now,
-                report,
-            },
+            _ => {
+                let outcome = Outcome::Unknown { why: why.clone(), gone };
+                Ending {
+                    report,
+                    ..Ending::without_run(outcome, JobStatus::Unknown, why, asked.now)
+                }
+            }
         },
     }
 }
@@ -137,16 +115,7 @@ fn never_ran(outcome: Outcome, message: String, asked: &JobPurpose<'_>) -> Endin
         }
         // At its start deadline, say: people read that it never started.
         Some(StopReason::Deadline) | None => {
-            let status = JobStatus::Failed;
-            Ending {
-                outcome,
-                status,
-                exit_code: None,
-                message,
-                started_at: None,
-                ended_at: asked.now,
-                report: None,
-            }
+            Ending::without_run(outcome, JobStatus::Failed, message, asked.now)
         }
     }
 }
@@ -156,16 +125,10 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
     report.stdout_inline = None;
     report.stderr_inline = None;
     if let Some(error) = &report.exec_error {
-        let surroundings = report.surroundings;
-        return Ending {
-            outcome: Outcome::NotStarted { why: error.clone(), surroundings },
-            status: JobStatus::Failed,
-            exit_code: None,
-            message: error.clone(),
-            started_at: None,
-            ended_at: asked.now,
-            report: Some(report),
-        };
+        let (why, surroundings) = (error.clone(), report.surroundings);
+        let outcome = Outcome::NotStarted { why: why.clone(), surroundings };
+        let ending = Ending::without_run(outcome, JobStatus::Failed, why, asked.now);
+        return Ending { report: Some(report), ..ending };
     }
     let started_at =
         nanos(&report.start_timestamp_ns).map_or(asked.decided_at, Timestamp::from_millis);
@@ -182,12 +145,7 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
     }
     let code = report.exit_code.or_else(|| report.signal.as_deref().map(signal_code));
     if let Some(why) = still_runs(&report, code, gone, asked) {
-        return times.ending(
-            report,
-            Outcome::Unknown { why: why.clone(), gone },
-            JobStatus::Failed,
-            why,
-        );
+        return times.unknown(report, gone, JobStatus::Failed, why);
     }
     if report.timed_out {
         return times.ending(
@@ -204,21 +162,11 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
             "it was stopped by {signal}, which neither pvn nor its own deadline sent{ended}: its \
              Pod was deleted or its machine is stopping, say"
         );
-        return times.ending(
-            report,
-            Outcome::Unknown { why: why.clone(), gone },
-            JobStatus::Unknown,
-            why,
-        );
+        return times.unknown(report, gone, JobStatus::Unknown, why);
     }
     let Some(code) = code else {
         let why = "the wrapper did not see the command end".to_owned();
-        return times.ending(
-            report,
-            Outcome::Unknown { why: why.clone(), gone },
-            JobStatus::Unknown,
-            why,
-        );
+        return times.unknown(report, gone, JobStatus::Unknown, why);
     };
     exited(report, code, times, words, asked)
 }
@@ -244,6 +192,10 @@ struct Times {
 }
 
 impl Times {
+    fn unknown(self, report: Box<Report>, gone: bool, status: JobStatus, why: String) -> Ending {
+        self.ending(report, Outcome::Unknown { why: why.clone(), gone }, status, why)
+    }
+
     fn ending(
         self,
         report: Box<Report>,
@@ -318,54 +270,6 @@ fn exited(
     Ending { exit_code: Some(code), ..times.ending(report, outcome, status, message) }
 }
 
-/// What a fetch saw and left.
-fn fetched(
-    report: &Report,
-    code: i32,
-    objects: Option<Result<Vec<RuntimeObject>, String>>,
-    words: &Words,
-    asked: &JobPurpose<'_>,
-) -> FetchResult {
-    let output = match &objects {
-        Some(Ok(objects)) => Some(digest(objects)),
-        _ => words.cut.or(report.stdout_blob_id),
-    };
-    let (plan, explanation) = (file(report, PLAN), file(report, EXPLANATION));
-    let is_by_code = asked.mode == Some(FetchAnswer::ExitCode);
-    let is_cut =
-        is_by_code && code == 2 && words.cut.is_some() && plan.is_none() && explanation.is_none();
-    let is_mute = code == 2
-        && words.stdout.is_none()
-        && words.explanation.is_none()
-        && plan.is_none()
-        && words.stderr.is_some();
-    let doubt = match (is_by_code && words.has_objects, is_by_code && is_mute) {
-        _ if is_cut => Some(CUT_OUTPUT.to_owned()),
-        (true, _) => Some(IGNORED_OUTPUT.to_owned()),
-        (_, true) => Some(ONLY_ERRORS.to_owned()),
-        _ => None,
-    };
-    FetchResult {
-        objects,
-        plan,
-        explanation,
-        explanation_text: words.explanation.clone(),
-        output,
-        doubt,
-        is_cut,
-    }
-}
-
-/// Of what an approval is bound to: the same work has the same. When things happened is told anew
-/// by each fetch.
-fn digest(objects: &[RuntimeObject]) -> BlobId {
-    let lasting: Vec<_> = objects
-        .iter()
-        .map(|object| RuntimeObject { debug_events: Vec::new(), ..object.clone() })
-        .collect();
-    BlobId::of(&serde_json::to_vec(&lasting).expect("our own types have JSON forms"))
-}
-
 /// Why an apply that ended is not over: something of it could not be killed and goes on working,
 /// whatever the exit code says. What was meant to stay (`leaveRunning`) is no part of the apply.
 fn still_runs(
@@ -394,27 +298,6 @@ fn still_runs(
     Some(format!(
         "{ended}, but some of its processes could not be stopped and still run: {}",
         left.join(", ")
-    ))
-}
-
-/// What an apply started and did not wait for. It is gone, and whoever wrote `./server &` expects
-/// it to live.
-fn left_behind(report: &Report, asked: &JobPurpose<'_>) -> Option<String> {
-    let count = report.leaked.len();
-    if asked.kind != JobKind::Apply || report.left_running || count == 0 {
-        return None;
-    }
-    let (processes, were) = if count == 1 { ("process", "was") } else { ("processes", "were") };
-    let shown: Vec<_> = report
-        .leaked
-        .iter()
-        .take(LEFT_SHOWN)
-        .map(|left| format!("`{}`", left.argv.join(" ")))
-        .collect();
-    Some(format!(
-        "left {count} {processes} behind, which {were} stopped: {}; what is to go on is started \
-         by a service manager, or with `leaveRunning: true` where the runtime is local",
-        shown.join(", ")
     ))
 }
 
@@ -461,45 +344,6 @@ fn stopped(
     }
 }
 
-fn failed_message(report: &Report, code: i32, words: &Words) -> String {
-    let ended = match &report.signal {
-        Some(signal) if report.oom_killed => format!("killed by {signal} (out of memory)"),
-        Some(signal) => format!("killed by {signal}"),
-        None if report.oom_killed => format!("ended with exit code {code} (out of memory)"),
-        None => format!("ended with exit code {code}"),
-    };
-    match &words.stderr {
-        Some(said) => format!("{ended}: {said}"),
-        None => ended,
-    }
-}
-
-/// What says most about a failure: that memory ran out comes before what the command printed, which
-/// could not know it.
-fn failed_said(report: &Report, words: &Words) -> Option<String> {
-    match (report.oom_killed, &words.stderr) {
-        (false, said) => said.clone(),
-        (true, Some(said)) => Some(format!("out of memory; {said}")),
-        (true, None) => Some("out of memory".to_owned()),
-    }
-}
-
-/// Number of SIGRTMIN for programs on Linux, where the C library keeps the first two of the
-/// kernel's for itself.
-const SIGRTMIN: i32 = 34;
-
-/// The exit code that a shell would give for the signal; 128 when its number is unknown.
-fn signal_code(name: &str) -> i32 {
-    let real_time =
-        || name.strip_prefix("SIGRTMIN").map(|rest| SIGRTMIN + rest.parse().unwrap_or(0));
-    let number = name
-        .parse::<nix::sys::signal::Signal>()
-        .map(|signal| signal as i32)
-        .ok()
-        .or_else(real_time);
-    128 + number.unwrap_or(0)
-}
-
 fn nanos(text: &str) -> Option<i64> {
     text.parse::<i128>().ok().and_then(|nanos| i64::try_from(nanos / 1_000_000).ok())
 }
@@ -521,20 +365,6 @@ fn document<T: serde::de::DeserializeOwned>(structured: Option<&Structured>) -> 
             .map_err(|error| format!("its structured output is not what was expected: {error}")),
         _ => Err(problems(&structured.errors)),
     }
-}
-
-fn problems(errors: &[OutputError]) -> String {
-    let line = |error: &OutputError| {
-        if error.pointer.is_empty() {
-            error.message.clone()
-        } else {
-            format!("{}: {}", error.pointer, error.message)
-        }
-    };
-    let shown: Vec<_> = errors.iter().take(ERRORS_SHOWN).map(line).collect();
-    let more = errors.len().saturating_sub(ERRORS_SHOWN);
-    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
-    format!("its structured output is wrong: {}{more}", shown.join("; "))
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ impl Planner {
                 drop(reply.send(self.rollback(&application, &service, &request, &caller).await));
             }
             Request::AutoRollback { rollback, reply } => {
-                drop(reply.send(self.auto_rollback(&rollback).await))
+                let _ = reply.send(self.auto_rollback(&rollback).await);
             }
             Request::SetSecret { key, value, if_changed, caller, reply } => {
                 drop(reply.send(self.set_secret(key, value, if_changed, &caller).await));

@@ -15,13 +15,16 @@ use super::batch::{Task, is_over};
 use super::broken::{Stopped, sound};
 use super::calls;
 use super::intake::PreparedEvent;
-use super::words::Words;
 use super::world::{InstanceEntry, World};
 use crate::names::InstanceNames;
-use crate::runner::End;
 use crate::runner::registry::Runners;
 use crate::spools;
-use crate::store::{JobRow, LoadedInstance, Store, StoreError, Unreadable};
+use crate::store::{JobRow, LoadedInstance, PendingAction, Store, StoreError, Unreadable};
+
+mod unseen;
+
+pub(super) use unseen::never;
+use unseen::{OUT_OF_SIGHT, VANISHED, Whereabouts, out_of_sight, unknown, unseen, whereabouts};
 
 /// Where the loop goes on.
 pub(super) struct Recovered {
@@ -51,34 +54,9 @@ pub(super) async fn recover(
     observer: bool,
     now: Timestamp,
 ) -> Result<Recovered, StoreError> {
-    let StoredInstances { instances, mut broken, going_on, unplaced } =
-        sort_out(store, observer, now).await?;
-    let (mut jobs, unreadable_jobs) = store.unfinished_jobs().await?;
-    let (pending, unreadable_actions) = store.pending_actions().await?;
-    let unreadable: Vec<Unreadable> =
-        unreadable_jobs.into_iter().chain(unreadable_actions).collect();
-    let instances =
-        stop_the_damaged(store, instances, &mut broken, &jobs, &unreadable, now).await?;
-    let mut out_of_reach: HashSet<JobId> = unreadable.iter().filter_map(|row| row.job).collect();
-    out_of_reach.extend(add_given_up(store, &instances, &mut jobs).await?);
+    let LastRun { mut world, jobs, pending, broken, again, out_of_reach, is_placed } =
+        load(store, limits, observer, now).await?;
     let lost_up_to = spools::lost_up_to(store).await?;
-    let mut world = World::load(instances, jobs.clone(), store.counters().await?, limits, now);
-    let broken_ids: Vec<InstanceId> =
-        broken.iter().map(|stopped| stopped.names.instance()).collect();
-    out_of_reach.extend(
-        broken.iter().flat_map(Stopped::jobs).filter(|job| jobs.iter().all(|row| row.id != *job)),
-    );
-    broken.into_iter().for_each(|stopped| world.put_broken(stopped));
-    world.unplaced = unreadable
-        .iter()
-        .filter(|row| row.instance.is_none_or(|id| !world.broken.contains_key(&id)))
-        .map(|row| row.why.clone())
-        .collect();
-    let is_placed = unplaced.is_empty();
-    world.unplaced.extend(unplaced);
-    world.unplaced.iter().for_each(|why| {
-        tracing::error!("a row of the database cannot be read and is left out: {why}")
-    });
 
     let names: HashMap<InstanceId, Arc<InstanceNames>> = jobs
         .iter()
@@ -94,7 +72,7 @@ pub(super) async fn recover(
     };
     if is_placed {
         runners
-            .retain_instances(&kept.chain(broken_ids.iter().copied()).collect(), &known(&jobs))
+            .retain_instances(&kept.chain(broken.iter().copied()).collect(), &known(&jobs))
             .await;
     }
     runners.spare(&unknown(store, runners).await?);
@@ -134,26 +112,76 @@ pub(super) async fn recover(
             }
         }
     }
-    let again = pending.into_iter().filter_map(|action| {
+    let pending = pending.into_iter().filter_map(|action| {
         let names = names.get(&action.instance).cloned();
         calls::again(action, names, &world)
     });
-    let tasks: VecDeque<Task> = again.collect();
+    let tasks: VecDeque<Task> = pending.collect();
     if !tasks.is_empty() || !unstarted.is_empty() {
         tracing::info!(tasks = tasks.len() + unstarted.len(), "taking up what the last run left");
     }
     for job in &handed {
         world.jobs.entry(*job).and_modify(|row| row.status = JobStatus::Starting);
     }
-    Ok(Recovered {
+    Ok(Recovered { world, tasks, unstarted, ended, handed, broken, again, lost })
+}
+
+/// What the database has of the last run.
+struct LastRun {
+    world: World,
+    /// Jobs that are not over, or whose end still matters.
+    jobs: Vec<JobRow>,
+    pending: Vec<PendingAction>,
+    /// Instances that stand still.
+    broken: Vec<InstanceId>,
+    /// Those whose rows say that they stand still, and that go on.
+    again: Vec<InstanceId>,
+    /// Jobs of which nobody can say what their end means.
+    out_of_reach: HashSet<JobId>,
+    /// Whether it is known of every instance whose it is.
+    is_placed: bool,
+}
+
+async fn load(
+    store: &Store,
+    limits: Limits,
+    observer: bool,
+    now: Timestamp,
+) -> Result<LastRun, StoreError> {
+    let StoredInstances { instances, mut broken, going_on, unplaced } =
+        sort_out(store, observer, now).await?;
+    let (mut jobs, unreadable_jobs) = store.unfinished_jobs().await?;
+    let (pending, unreadable_actions) = store.pending_actions().await?;
+    let unreadable: Vec<Unreadable> =
+        unreadable_jobs.into_iter().chain(unreadable_actions).collect();
+    let instances =
+        stop_the_damaged(store, instances, &mut broken, &jobs, &unreadable, now).await?;
+    let mut out_of_reach: HashSet<JobId> = unreadable.iter().filter_map(|row| row.job).collect();
+    out_of_reach.extend(add_given_up(store, &instances, &mut jobs).await?);
+    let mut world = World::load(instances, jobs.clone(), store.counters().await?, limits, now);
+    let broken_ids = broken.iter().map(|stopped| stopped.names.instance()).collect();
+    out_of_reach.extend(
+        broken.iter().flat_map(Stopped::jobs).filter(|job| jobs.iter().all(|row| row.id != *job)),
+    );
+    broken.into_iter().for_each(|stopped| world.put_broken(stopped));
+    world.unplaced = unreadable
+        .iter()
+        .filter(|row| row.instance.is_none_or(|id| !world.broken.contains_key(&id)))
+        .map(|row| row.why.clone())
+        .collect();
+    let is_placed = unplaced.is_empty();
+    world.unplaced.extend(unplaced);
+    world.unplaced.iter().for_each(|why| {
+        tracing::error!("a row of the database cannot be read and is left out: {why}")
+    });
+    Ok(LastRun {
         world,
-        tasks,
-        unstarted,
-        ended,
-        handed,
+        jobs,
+        pending,
         broken: broken_ids,
         again: going_on,
-        lost,
+        out_of_reach,
+        is_placed,
     })
 }
 
@@ -175,45 +203,6 @@ async fn add_given_up(
         }
     }
     Ok(unreadable)
-}
-
-/// Where a job stands that is not over in the database.
-enum Whereabouts {
-    /// The runner has it, and its row does not say so yet.
-    Handed(JobId),
-    /// The runner has it.
-    Known,
-    /// It never ran, and will not.
-    Over(PreparedEvent),
-    /// Nobody has it.
-    Unstarted(JobId, Task),
-}
-
-fn whereabouts(
-    world: &World,
-    names: &HashMap<InstanceId, Arc<InstanceNames>>,
-    job: JobRow,
-    never_started: &BTreeSet<JobId>,
-) -> Whereabouts {
-    if !never_started.contains(&job.id) {
-        return if job.status == JobStatus::Pending {
-            Whereabouts::Handed(job.id)
-        } else {
-            Whereabouts::Known
-        };
-    }
-    let is_stopped = is_stopped(world, &job);
-    match (job.start, names.get(&job.instance)) {
-        // Whoever asked for that got it: it was not started, and is not.
-        (Some(_), _) if is_stopped => {
-            Whereabouts::Over(never(job.id, "it was stopped before it was started"))
-        }
-        (Some(start), Some(names)) => {
-            Whereabouts::Unstarted(job.id, Task::Start(start, names.clone()))
-        }
-        // Given up, and now it is known that it never ran.
-        _ => Whereabouts::Over(never(job.id, "it was given up before it was started")),
-    }
 }
 
 /// What the table of instances holds.
@@ -355,56 +344,6 @@ fn usable(
     let LoadedInstance { application, service, channel, runtime, revision, is_broken, .. } = loaded;
     let names = Arc::new(InstanceNames { application, service, channel });
     Ok((InstanceEntry { names, runtime, state, revision, wake: None }, is_broken))
-}
-
-/// The jobs that the runners have recorded and the database does not know.
-async fn unknown(store: &Store, runners: &Runners) -> Result<Vec<JobId>, StoreError> {
-    let mut unknown = Vec::new();
-    for job in runners.recorded() {
-        match store.job_row(job).await {
-            Ok(Some(_)) | Err(StoreError::Corrupt(_)) => {}
-            Ok(None) => unknown.push(job),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(unknown)
-}
-
-/// Those of these jobs that were decided for a spool directory that is not there any more, and the
-/// others.
-fn out_of_sight(
-    jobs: Vec<JobRow>,
-    runners: &Runners,
-    lost_up_to: i64,
-) -> (Vec<JobRow>, Vec<JobRow>) {
-    let known: HashSet<JobId> =
-        if lost_up_to == 0 { HashSet::new() } else { runners.recorded().into_iter().collect() };
-    jobs.into_iter().partition(|job| job.seq <= lost_up_to && !known.contains(&job.id))
-}
-
-/// What is said of a job that was decided for another spool directory.
-const OUT_OF_SIGHT: &str = "the spool directory that it was to run in is lost or another \
-                            daemon's, so nobody can say whether it runs";
-
-/// What is said of a job that started, as the database knows, and of which its runner knows
-/// nothing: what it left was removed.
-const VANISHED: &str =
-    "it started, and its directory in the spool is gone, so nobody can say whether it runs";
-
-/// The end of a job of which nobody can say anything.
-fn unseen(job: JobId, why: &str) -> PreparedEvent {
-    PreparedEvent::Ended {
-        job,
-        end: End::Unknown { why: why.to_owned(), report: None },
-        gone: false,
-        words: Words::default(),
-    }
-}
-
-/// The end of a job that is known never to have run.
-pub(super) fn never(job: JobId, why: &str) -> PreparedEvent {
-    let end = End::NotStarted { why: why.to_owned(), surroundings: true };
-    PreparedEvent::Ended { job, end, gone: true, words: Words::default() }
 }
 
 fn is_stopped(world: &World, row: &JobRow) -> bool {

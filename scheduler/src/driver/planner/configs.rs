@@ -3,13 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{self, Body, Document, EffectiveRuntime, Service};
-use engine::event::Event;
-use schema::api::{ConfigsRequest, ConfigsResult, RuntimeConnection};
-use schema::id::{
-    ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId,
-    ServiceName,
-};
+use config::{self, Body, Document};
+use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic};
+use schema::id::{ApplicationName, ChannelId, ChannelName, ServiceName};
 use schema::log_kind::LogKind;
 use serde_json::json;
 
@@ -19,15 +15,12 @@ use super::pieces::pieces;
 use super::pushes::PushNotes;
 use super::recompile::Changed;
 use super::release::ReleaseSubject;
-use super::snapshot::{Concerned, ConfigSnapshot, Services, key_of};
+use super::snapshot::{Concerned, Services, key_of};
 use super::{ClusterAnswers, Planned, Planner, entry};
-use crate::clock;
-use crate::compile::{self, Channel, Configs};
-use crate::store::{
-    ApplicationRow, Change, ChannelRow, ChannelSummary, DocumentKind, RuntimeRow, RuntimeSummary,
-    ServiceRow, StoredDocument,
-};
+use crate::compile::{self, Channel, ClusterPlace, Configs};
+use crate::store::{ApplicationRow, Change, ChannelRow, ServiceRow, StoredDocument};
 
+mod rows;
 mod submitted;
 
 pub(super) use submitted::SubmittedDocument;
@@ -36,6 +29,11 @@ use submitted::{basis, compare};
 
 /// Most rows that are asked for one by one; of more all of the application are read in one go.
 pub(super) const ONE_BY_ONE: usize = 16;
+
+/// Why nothing is changed on the ground of what was compared.
+const COMPARED_BEFORE: &str = "since these documents were compared somebody has applied some of \
+                               them, or released to a channel that goes with them, and nothing \
+                               was changed; compare them again";
 
 /// An application with its rows as they will be.
 pub(super) struct PlannedApplication {
@@ -73,39 +71,18 @@ impl Planner {
         if !problems.is_empty() {
             return Err(Refusal::Config(problems));
         }
-        let given_places = if self.options.everything_local {
-            Vec::new()
-        } else {
-            compile::given_places(&configs, &changed)
-        };
-        // Whatever was applied since they were asked for, only what is known of these places
-        // counts.
-        if given_places.iter().any(|place| !asked.places.contains(place)) {
-            return Ok(Planned::Ask(given_places));
-        }
-        let absent: Vec<_> =
-            given_places.into_iter().filter(|place| asked.absent.contains(place)).collect();
-        if !absent.is_empty() {
-            return Err(Refusal::Config(compile::absent_namespaces(&configs, &absent)));
+        if !self.options.everything_local
+            && let Some(unasked) = unasked_places(&configs, &changed, asked)?
+        {
+            return Ok(Planned::Ask(unasked));
         }
         let mut plan = Plan::default();
-        let mut applied = BTreeMap::new();
         self.plan_runtimes(&mut plan, &given, &mut configs).await?;
-        for application in configs.applications() {
-            let row = self
-                .plan_application(&mut plan, &configs, &estate, &given, &application.name)
-                .await?;
-            applied.insert(application.name.clone(), row);
-        }
+        let applied = self.plan_applications(&mut plan, &configs, &estate, &given).await?;
         let going = self.going(&applied).await?;
         let basis = basis(&given, &going);
         if request.basis.as_ref().is_some_and(|shown| *shown != basis) {
-            return Err(Refusal::Conflict(
-                "since these documents were compared somebody has applied some of them, or \
-                 released to a channel that goes with them, and nothing was changed; compare them \
-                 again"
-                    .to_owned(),
-            ));
+            return Err(Refusal::Conflict(COMPARED_BEFORE.to_owned()));
         }
         let mut noted = PushNotes::default();
         let releases = if request.push {
@@ -124,15 +101,12 @@ impl Planner {
         };
         let kept = self.plan_recompiles(&mut plan, &change, &mut noted.left_out).await?;
         self.plan_documents(&mut plan, &given, caller);
-        let mut warnings = config::shared_paths(configs.documents(), self.options.everything_local);
-        let new = || given.iter().map(|given| &*given.document);
-        warnings.extend(config::unmasked_secrets(new()));
-        warnings.extend(config::ineffective(new()));
+        let found = self.warnings(&configs, &given);
         // What is lost comes last, where it is read before the question.
         let gone = self.warn_of_gone(going).await?;
         let stays = self.warn_of_what_stays(request, &given, &applied).await?;
-        let found = warnings.iter().map(config::diagnostic::Diagnostic::to_api_warning);
-        let warnings = found.chain(noted.warnings).chain(kept).chain(stays).chain(gone).collect();
+        let warnings =
+            found.into_iter().chain(noted.warnings).chain(kept).chain(stays).chain(gone).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));
         let documents = given.into_iter().map(SubmittedDocument::shown).collect();
@@ -147,6 +121,15 @@ impl Planner {
             warnings,
             left_out: noted.left_out,
         })))
+    }
+
+    /// What is said of documents that are taken as they are.
+    fn warnings(&self, configs: &Configs, given: &[SubmittedDocument]) -> Vec<Diagnostic> {
+        let mut found = config::shared_paths(configs.documents(), self.options.everything_local);
+        let new = || given.iter().map(|given| &*given.document);
+        found.extend(config::unmasked_secrets(new()));
+        found.extend(config::ineffective(new()));
+        found.iter().map(config::diagnostic::Diagnostic::to_api_warning).collect()
     }
 
     /// Commits the configs, and the releases with them or after them.
@@ -236,175 +219,6 @@ impl Planner {
             plan.entries.push(entry);
         }
     }
-
-    async fn plan_runtimes(
-        &self,
-        plan: &mut Plan,
-        given: &[SubmittedDocument],
-        configs: &mut Configs,
-    ) -> Result<(), Refusal> {
-        for given in given.iter().filter(|given| given.is_changed()) {
-            let Body::Runtime(runtime) = given.document.body() else { continue };
-            let stored = self.store.find_runtime(runtime.name.as_str()).await?;
-            let id = stored
-                .as_ref()
-                .map_or_else(|| RuntimeId::from_bytes(clock::random()), |row| row.id);
-            configs.set_runtime_id(runtime.name.clone(), id);
-            let role = runtime.role();
-            let custom = role.commands.as_ref().map(EffectiveRuntime::custom);
-            plan.changes.push(Change::Runtime(Box::new(RuntimeRow {
-                id,
-                name: runtime.name.clone(),
-                kind: role.kind.to_owned(),
-                summary: RuntimeSummary {
-                    labels: configs.runtime_labels(&runtime.name),
-                    proxy_runtime: custom.map(|custom| custom.proxy_runtime.runtime.clone()),
-                    max_concurrency: custom.and_then(|custom| custom.apply.max_concurrency),
-                },
-                config_version: given.version,
-                created_at: stored.map_or_else(|| self.now(), |row| row.created_at),
-            })));
-        }
-        Ok(())
-    }
-
-    /// The rows of one application as they will be: itself, its channels, its services, and the
-    /// instances between them.
-    async fn plan_application(
-        &self,
-        plan: &mut Plan,
-        configs: &Configs,
-        estate: &ConfigSnapshot,
-        given: &[SubmittedDocument],
-        name: &ApplicationName,
-    ) -> Result<PlannedApplication, Refusal> {
-        let stored = self.store.find_application(name.as_str()).await?;
-        let document =
-            given.iter().find(|given| matches!(given.document.body(), Body::Application(application) if application.name == *name));
-        let is_new = stored.is_none();
-        let mut row = stored.unwrap_or_else(|| ApplicationRow {
-            id: ApplicationId::from_bytes(clock::random()),
-            name: name.clone(),
-            config_version: 0,
-            created_at: self.now(),
-        });
-        if let Some(given) = document.filter(|given| given.is_changed()) {
-            row.config_version = given.version;
-            plan.changes.push(Change::Application(row.clone()));
-        }
-        let application = configs
-            .application(name)
-            .ok_or_else(|| Refusal::NotFound(format!("application `{name}` has no config")))?;
-        let channels = compile::channels(configs, application).map_err(Refusal::Config)?;
-        let before = if is_new { Vec::new() } else { self.store.channels(row.id).await? };
-        let mut services = BTreeMap::new();
-        let given_versions: BTreeMap<&ServiceName, u64> = given
-            .iter()
-            .filter_map(|given| match given.document.body() {
-                Body::Service(service) if service.application == *name => {
-                    Some((&service.name, given.version))
-                }
-                _ => None,
-            })
-            .collect();
-        let wanted: Vec<&Service> =
-            configs.services().filter(|service| service.application == *name).collect();
-        let mut stored =
-            if is_new { BTreeMap::new() } else { self.service_rows(row.id, &wanted).await? };
-        for service in &wanted {
-            let version = given_versions.get(&service.name).copied();
-            let version = version.or_else(|| {
-                estate.version(DocumentKind::Service, name.as_str(), service.name.as_str())
-            });
-            let mut service_row = stored.remove(&service.name).unwrap_or_else(|| ServiceRow {
-                id: ServiceId::from_bytes(clock::random()),
-                application: row.id,
-                name: service.name.clone(),
-                config_version: 0,
-                release_count: 0,
-                created_at: self.now(),
-            });
-            let version = version.unwrap_or(service_row.config_version);
-            if service_row.config_version != version {
-                service_row.config_version = version;
-                plan.changes.push(Change::Service(service_row.clone()));
-            }
-            services.insert(service.name.clone(), service_row);
-        }
-        let (ids, gone) = self.plan_channels(plan, &row, &channels, before, &services);
-        let applied = PlannedApplication { row, channels, ids, services, gone };
-        for service in wanted {
-            let Some(subject) = applied.subject(&service.name) else { continue };
-            for channel in &applied.channels {
-                let Some(names) = subject.names(&channel.name) else { continue };
-                if let Some(runtime) = compile::runtime(configs, &self.options, service, channel) {
-                    plan.instances.push((names, runtime));
-                }
-            }
-        }
-        Ok(applied)
-    }
-
-    /// The rows of these services, as far as they are there.
-    async fn service_rows(
-        &self,
-        application: ApplicationId,
-        wanted: &[&Service],
-    ) -> Result<BTreeMap<ServiceName, ServiceRow>, Refusal> {
-        if wanted.len() > ONE_BY_ONE {
-            return Ok(self.store.service_rows(application).await?);
-        }
-        let mut rows = BTreeMap::new();
-        for service in wanted {
-            if let Some(row) = self.store.find_service(application, service.name.as_str()).await? {
-                rows.insert(service.name.clone(), row);
-            }
-        }
-        Ok(rows)
-    }
-
-    /// Channels that are new, changed, gone or back; those that are gone take their instances with
-    /// them.
-    fn plan_channels(
-        &self,
-        plan: &mut Plan,
-        application: &ApplicationRow,
-        channels: &[Channel],
-        before: Vec<ChannelRow>,
-        services: &BTreeMap<ServiceName, ServiceRow>,
-    ) -> (BTreeMap<ChannelName, ChannelId>, Vec<ChannelRow>) {
-        let mut ids = BTreeMap::new();
-        for (position, channel) in (0..).zip(channels) {
-            let stored = before.iter().find(|row| row.name == channel.name);
-            let id = stored.map_or_else(|| ChannelId::from_bytes(clock::random()), |row| row.id);
-            ids.insert(channel.name.clone(), id);
-            let row = ChannelRow {
-                id,
-                application: application.id,
-                name: channel.name.clone(),
-                position,
-                summary: summary(channel),
-                deleted_at: None,
-            };
-            if stored != Some(&row) {
-                plan.changes.push(Change::Channel(Box::new(row)));
-            }
-        }
-        let goes = |row: &ChannelRow| row.deleted_at.is_none() && !ids.contains_key(&row.name);
-        let gone: Vec<ChannelRow> = before.into_iter().filter(goes).collect();
-        for gone in &gone {
-            plan.changes.push(Change::Channel(Box::new(ChannelRow {
-                deleted_at: Some(self.now()),
-                ..gone.clone()
-            })));
-            plan.events.extend(
-                services
-                    .values()
-                    .map(|service| (InstanceId::of(service.id, gone.id), Event::Deleted)),
-            );
-        }
-        (ids, gone)
-    }
 }
 
 impl PlannedApplication {
@@ -417,36 +231,24 @@ impl PlannedApplication {
     }
 }
 
-impl ConfigSnapshot {
-    fn version(&self, kind: DocumentKind, application: &str, name: &str) -> Option<u64> {
-        let key = crate::store::StoredDocumentKey {
-            kind,
-            application: application.to_owned(),
-            name: name.to_owned(),
-        };
-        self.stored.get(&key).map(|stored| stored.version)
+/// The places on clusters that the change names, when not each of them was asked for: whatever was
+/// applied since, only what is known of these counts.
+///
+/// # Errors
+/// When one of them is not there.
+fn unasked_places(
+    configs: &Configs,
+    changed: &BTreeSet<compile::DocumentKey>,
+    asked: &ClusterAnswers,
+) -> Result<Option<Vec<ClusterPlace>>, Refusal> {
+    let places = compile::given_places(configs, changed);
+    if places.iter().any(|place| !asked.places.contains(place)) {
+        return Ok(Some(places));
     }
-}
-
-/// What lists show of a channel.
-fn summary(channel: &Channel) -> ChannelSummary {
-    ChannelSummary {
-        group: channel.group.as_ref().map(ToString::to_string),
-        runtimes: channel
-            .connections
-            .iter()
-            .map(|connection| RuntimeConnection {
-                name: connection.name.to_string(),
-                runtime: connection.runtime.clone(),
-            })
-            .collect(),
-        preconditions: channel
-            .preconditions
-            .iter()
-            .map(|precondition| {
-                serde_json::to_value(precondition).expect("a config message has a JSON form")
-            })
-            .collect(),
-        labels: channel.labels.clone(),
+    let absent: Vec<_> = places.into_iter().filter(|place| asked.absent.contains(place)).collect();
+    if absent.is_empty() {
+        Ok(None)
+    } else {
+        Err(Refusal::Config(compile::absent_namespaces(configs, &absent)))
     }
 }

@@ -217,18 +217,8 @@ impl Planner {
             if desired == row.desired {
                 continue;
             }
-            plan.changes.extend(
-                commands.map(|commands| Change::Compiled(desired.compiled, Box::new(commands))),
-            );
-            plan.changes.push(Change::ReleaseChannel(Box::new(ReleaseChannelRow {
-                compiled: desired.compiled,
-                desired: desired.clone(),
-                ..row.clone()
-            })));
-            plan.events.push((
-                InstanceId::of(subject.service.id, row.channel),
-                Event::Desired(Box::new(desired)),
-            ));
+            let instance = InstanceId::of(subject.service.id, row.channel);
+            plan_compiled(plan, instance, row, desired, commands);
         }
         Ok(())
     }
@@ -249,6 +239,24 @@ impl Planner {
         })?;
         super::snapshot::read(&stored)
     }
+}
+
+/// Adds what an instance pursues from now on to a plan.
+fn plan_compiled(
+    plan: &mut Plan,
+    instance: InstanceId,
+    row: &ReleaseChannelRow,
+    desired: Desired,
+    commands: Option<Commands>,
+) {
+    let compiled = desired.compiled;
+    plan.changes.extend(commands.map(|commands| Change::Compiled(compiled, Box::new(commands))));
+    plan.changes.push(Change::ReleaseChannel(Box::new(ReleaseChannelRow {
+        compiled,
+        desired: desired.clone(),
+        ..row.clone()
+    })));
+    plan.events.push((instance, Event::Desired(Box::new(desired))));
 }
 
 /// What the shared approvals of a release are for, of its instances as they were and as they will
