@@ -2,7 +2,8 @@
 //! comes back.
 
 use pvn_scheduler::driver::{Ask, Refusal};
-use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, PushRequest, RollbackRequest};
+use pvn_scheduler::runner::JobSpec;
+use schema::api::{Cause, ConfigFile, ConfigsRequest, ConfigsResult, PushRequest, RollbackRequest};
 use schema::cause::CauseCode;
 use schema::status::Status;
 
@@ -116,20 +117,11 @@ async fn a_deleted_channel_that_is_configured_again_names_what_it_had_and_takes_
     let had =
         "`pvnctl services rollback web --app app --to web-1 --channels production` brings it back";
     let explained = rig.handle.explain(target("production")).await.unwrap();
-    assert!(
-        explained
-            .causes
-            .iter()
-            .any(|cause| cause.code == CauseCode::Deleted && cause.message.contains(push)),
-        "{explained:#?}"
-    );
-    assert!(
-        explained
-            .causes
-            .iter()
-            .any(|cause| cause.code == CauseCode::Deleted && cause.message.contains(had)),
-        "{explained:#?}"
-    );
+    for way in [push, had] {
+        let tells_it =
+            |cause: &Cause| cause.code == CauseCode::Deleted && cause.message.contains(way);
+        assert!(explained.causes.iter().any(tells_it), "{explained:#?}");
+    }
     for ask in [Ask::Retry, Ask::Pause, Ask::Resume] {
         let refused = rig.handle.ask(target("production"), ask, caller("eve")).await.unwrap_err();
         assert!(
@@ -156,16 +148,10 @@ async fn a_deleted_channel_that_is_configured_again_names_what_it_had_and_takes_
         .await
         .unwrap();
     rig.until_status("production", Status::Converged).await;
-    let last = rig
-        .runner
-        .seen
-        .lock()
-        .unwrap()
-        .iter()
-        .rfind(|spec| variable(spec, "PVN_RELEASE_CHANNEL") == "production")
-        .unwrap()
-        .clone();
-    assert_eq!(variable(&last, "PVN_SERVICE_VERSION"), "web-1");
+    let seen = rig.runner.seen.lock().unwrap().clone();
+    let is_production = |spec: &&JobSpec| variable(spec, "PVN_RELEASE_CHANNEL") == "production";
+    let last = seen.iter().rfind(is_production).unwrap();
+    assert_eq!(variable(last, "PVN_SERVICE_VERSION"), "web-1");
     rig.push(&[]).await.unwrap();
     rig.until("production with the newest values", async || {
         (rig.instance("production").await.converged_version.as_deref() == Some("web-4"))

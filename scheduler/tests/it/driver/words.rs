@@ -3,6 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::limiter::{Limit, Limits};
@@ -13,7 +14,7 @@ use pvn_scheduler::compile::Options;
 use pvn_scheduler::driver::{Ask, Driver, DriverParts};
 use pvn_scheduler::runner::local::{LocalRunner, LocalSettings, find_wrapper};
 use pvn_scheduler::runner::registry::Runners;
-use pvn_scheduler::runner::{JobSpec, OutputPiece, Runner};
+use pvn_scheduler::runner::{JobSpec, OutputPiece, Runner, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::Store;
 use schema::api::{ConfigFile, ConfigsRequest, PushRequest};
@@ -85,6 +86,31 @@ service:
   application: app
 "#;
 
+fn parts(
+    store: Store,
+    sealer: Sealer,
+    blobs: Blobs,
+    runners: Runners,
+    news: mpsc::Receiver<RunnerEvent>,
+    root: PathBuf,
+) -> DriverParts {
+    let limit = Limit { total: 8, per_runtime: None };
+    DriverParts {
+        store,
+        clock: Clock::System,
+        sealer,
+        blobs,
+        runners,
+        clusters: Arc::new(Nobody),
+        news,
+        root,
+        limits: Limits { fetch: limit, apply: limit, get_info: limit },
+        observer: false,
+        holds_applies: false,
+        options: Options::default(),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -103,21 +129,9 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
     };
     let runner = Unmasked(LocalRunner::open(settings, blobs.clone(), news).unwrap().into());
     let stop = CancellationToken::new();
-    let limit = Limit { total: 8, per_runtime: None };
-    let parts = DriverParts {
-        store: store.clone(),
-        clock: Clock::System,
-        sealer,
-        blobs: blobs.clone(),
-        runners: Runners::new(Arc::new(runner.clone()), Arc::new(Nobody)),
-        clusters: Arc::new(Nobody),
-        news: news_in,
-        root: directory.path().to_owned(),
-        limits: Limits { fetch: limit, apply: limit, get_info: limit },
-        observer: false,
-        holds_applies: false,
-        options: Options::default(),
-    };
+    let runners = Runners::new(Arc::new(runner.clone()), Arc::new(Nobody));
+    let root = directory.path().to_owned();
+    let parts = parts(store.clone(), sealer, blobs.clone(), runners, news_in, root);
     let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();
     let set = async |value: &str| {
         handle.set_secret("token".into(), value.into(), caller("eve")).await.unwrap()
@@ -128,13 +142,8 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
         text: CONFIG.into(),
         attachments: Default::default(),
     };
-    handle
-        .apply_configs(
-            ConfigsRequest { files: vec![config], ..ConfigsRequest::default() },
-            caller("root"),
-        )
-        .await
-        .unwrap();
+    let request = ConfigsRequest { files: vec![config], ..ConfigsRequest::default() };
+    handle.apply_configs(request, caller("root")).await.unwrap();
     handle.push("app".into(), "web".into(), PushRequest::default(), caller("root")).await.unwrap();
     wait::until(PATIENCE, async || file("started").exists().then_some(()))
         .await
