@@ -101,7 +101,8 @@ impl Daemon {
         let authorities =
             settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
         let data = &settings.data_dir;
-        let OwnedPlaces { blobs, store, sealer, refused, listener, address, reserve, lock } =
+        // What is named last is dropped first.
+        let OwnedPlaces { lock, reserve, listener, address, refused, store, sealer, blobs } =
             OwnedPlaces::open(settings, &clock).await?;
         let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
         let reached = Reached { url: &url, authorities };
