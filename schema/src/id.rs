@@ -134,7 +134,8 @@ id!(/** A release. */ ReleaseId, "rel-", "a release id");
 id!(/** A job: one execution of one of the three commands. */ JobId, "job-", "a job id");
 id!(/** An approval that was asked for. */ ApprovalId, "apr-", "an approval id");
 id!(
-    /** A service instance: one service in one release channel. Derived from the two ids, see [`InstanceId::of`]. */
+    /// A service instance: one service in one release channel. Derived from the two ids, see
+    /// [`InstanceId::of`].
     InstanceId, "ins-", "a service instance id"
 );
 

@@ -264,6 +264,55 @@ fn no_file_makes_you_scroll() {
     assert!(long.is_empty(), "longer than {LONG_FILE_LINES} lines:\n{}", long.join("\n"));
 }
 
+/// Columns of a comment line: those that `rustfmt.toml` gives to code, for rustfmt leaves comments
+/// as they are.
+const COMMENT_COLUMNS: usize = 100;
+
+/// The comment lines that are wider, by their numbers. What is fenced is drawn, and the row of a
+/// table is one line.
+fn wide_comments(text: &str) -> Vec<usize> {
+    let mut wide = Vec::new();
+    let (mut is_fenced, mut is_open) = (false, false);
+    for (number, line) in (1..).zip(text.lines()) {
+        let comment = line.trim_start();
+        let is_block = is_open || comment.starts_with("/*");
+        if !is_block && !comment.starts_with("//") {
+            is_fenced = false;
+            continue;
+        }
+        is_open = is_block && !comment.contains("*/");
+        let said = comment.trim_start_matches(['/', '*', '!']).trim_start();
+        if said.starts_with("```") {
+            is_fenced = !is_fenced;
+        } else if !is_fenced && !said.starts_with('|') && line.chars().count() > COMMENT_COLUMNS {
+            wide.push(number);
+        }
+    }
+    wide
+}
+
+#[test]
+fn no_comment_makes_you_scroll_sideways() {
+    let wide: Vec<_> = tracked(".rs")
+        .into_iter()
+        .flat_map(|path| {
+            let wide = wide_comments(&text(&path));
+            wide.into_iter().map(move |line| format!("{}:{line}", path.display()))
+        })
+        .collect();
+    assert!(wide.is_empty(), "wider than {COMMENT_COLUMNS} columns:\n{}", wide.join("\n"));
+}
+
+#[test]
+fn a_comment_that_is_too_wide_is_found_whatever_its_mark() {
+    let (narrow, wide) = ("ü".repeat(COMMENT_COLUMNS - 5), "x".repeat(COMMENT_COLUMNS + 1));
+    let text = format!(
+        "//! {narrow}\n//! {wide}\n/// | {wide} |\n    // {wide}\n/* {wide} */\nlet {wide};\n/**\n{wide}\n*/\n\
+         /// ```text\n/// {wide}\n/// ```\n/// {wide}\n"
+    );
+    assert_eq!(wide_comments(&text), [2, 4, 5, 8, 13]);
+}
+
 #[test]
 fn every_module_says_what_it_is_for() {
     let silent: Vec<_> =
