@@ -3,11 +3,10 @@
 //! limit.
 
 mod answer;
+mod authorities;
 mod sse;
 mod tls;
 
-use std::fmt::Display;
-use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -18,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use answer::AnswerBody;
+pub use authorities::Authorities;
 pub use sse::{Events, SseEvent};
 
 use crate::failure::{Failure, speaks_another_language};
@@ -89,32 +89,6 @@ pub fn is_local(server: &str) -> bool {
     }
 }
 
-/// Certificates that alone are trusted to speak for a scheduler, instead of the system's.
-#[derive(Debug)]
-pub struct Authorities(Vec<reqwest::Certificate>);
-
-impl Authorities {
-    /// Those in a file of PEM.
-    ///
-    /// # Errors
-    /// When there is none that can be used.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
-        let wrong = |why: String| {
-            Failure::with_next(why, "give --ca-file or PVN_CA_FILE a file of PEM certificates")
-        };
-        let unreadable = |why: &dyn Display| {
-            wrong(format!("cannot read the certificates in {}: {why}", path.display()))
-        };
-        let pem = std::fs::read(path).map_err(|error| unreadable(&error))?;
-        let given = reqwest::Certificate::from_pem_bundle(&pem)
-            .map_err(|error| unreadable(&cause(&error)))?;
-        if given.is_empty() {
-            return Err(wrong(format!("there is no certificate in {}", path.display())));
-        }
-        Ok(Self(given))
-    }
-}
-
 impl Client {
     /// A client for the scheduler at `server`, `http://HOST:PORT` with an optional path before
     /// `/v1`.
@@ -170,7 +144,7 @@ impl Client {
             builder = builder.no_proxy();
         }
         builder = match authorities {
-            Some(Authorities(given)) => builder.tls_certs_only(given),
+            Some(authorities) => builder.tls_certs_only(authorities.certificates()),
             // Nobody has to vouch for anybody, so a machine without authorities will do.
             None if base.scheme() == "http" => builder.tls_certs_only([]),
             None => builder,

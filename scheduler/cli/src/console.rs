@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anstyle::{AnsiColor, Style};
 use schema::api::Diagnostic;
@@ -18,6 +17,14 @@ use crate::diagnostics;
 use crate::failure::Failure;
 use crate::table::{Table, harmless};
 use crate::typed::Typed;
+
+mod paper;
+mod remembered;
+
+pub use paper::Paper;
+pub use remembered::Remembered;
+
+use paper::{json, yaml};
 
 /// Terminals report at least this many columns to us; narrower ones get this many and wrap by
 /// themselves.
@@ -77,33 +84,6 @@ pub struct Console {
     pub typed: Typed,
 }
 
-/// What a remembering console was told to print.
-#[derive(Clone, Default)]
-pub struct Remembered(Arc<Mutex<Vec<u8>>>);
-
-impl Remembered {
-    /// All of it so far, as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes()).into_owned()
-    }
-
-    /// All of it so far.
-    pub fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Write for Remembered {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Console {
     /// The one of this process.
     pub fn of_process() -> Self {
@@ -131,20 +111,16 @@ impl Console {
     /// a person at it.
     pub fn remembering(input: &[u8], width: Option<u16>) -> (Self, Remembered, Remembered) {
         let (out, err) = (Remembered::default(), Remembered::default());
+        let stream = |to: &Remembered| ConsoleStream {
+            to: Box::new(to.clone()),
+            width,
+            colour: false,
+            may_be_unread: false,
+        };
         let console = Self {
             input: Box::new(io::Cursor::new(input.to_vec())),
-            out: ConsoleStream {
-                to: Box::new(out.clone()),
-                width,
-                colour: false,
-                may_be_unread: false,
-            },
-            err: ConsoleStream {
-                to: Box::new(err.clone()),
-                width,
-                colour: false,
-                may_be_unread: false,
-            },
+            out: stream(&out),
+            err: stream(&err),
             can_ask: width.is_some(),
             is_of_process: false,
             format: OutputFormat::Table,
@@ -416,45 +392,6 @@ impl Console {
     }
 }
 
-/// What people's output is laid out for.
-pub struct Paper {
-    /// Columns, when it is a terminal; otherwise lines are as long as they are.
-    pub width: Option<u16>,
-    /// Whether it takes colour.
-    pub colour: bool,
-    /// How the commands on it are typed.
-    pub typed: Typed,
-}
-
-impl Paper {
-    /// A table laid out on it, with its last line ended.
-    pub fn table(&self, table: &Table) -> String {
-        table.typed_as(&self.typed).render(self.width, self.colour)
-    }
-
-    /// A heading.
-    pub fn heading(&self, text: &str) -> String {
-        let style = if self.colour { Style::new().bold() } else { Style::new() };
-        format!("{style}{text}{style:#}\n")
-    }
-}
-
 fn bold(colour: AnsiColor) -> Style {
     colour.on_default().bold()
-}
-
-/// Pretty JSON and a line end.
-fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::user(format!("cannot print this as JSON: {error}")))?;
-    Ok(text + "\n")
-}
-
-fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
-    let broken = |error: &dyn std::fmt::Display| {
-        Failure::user(format!("cannot print this as YAML: {error}"))
-    };
-    // By way of JSON, so that both formats show the same fields.
-    let value = serde_json::to_value(value).map_err(|error| broken(&error))?;
-    serde_saphyr::to_string(&value).map_err(|error| broken(&error))
 }

@@ -7,6 +7,7 @@ mod progress;
 mod words;
 
 use std::collections::VecDeque;
+use std::slice::from_ref;
 use std::time::Duration;
 
 use schema::api::Service;
@@ -57,7 +58,9 @@ pub async fn until_converged(
     let mut open: VecDeque<usize> = (0..goals.len()).collect();
     loop {
         let mut still_open = Vec::new();
-        while let Some(index) = open.pop_front() {
+        while still_open.len() < OPEN_AT_A_TIME
+            && let Some(index) = open.pop_front()
+        {
             let Ok(looked) = in_time(deadline, goals[index].look(client)).await else {
                 progress.finish(console, &goals, &seen)?;
                 return Err(words::silent(client, timeout, reached));
@@ -78,21 +81,14 @@ pub async fn until_converged(
                         GoalVerdict::Converged => {}
                         GoalVerdict::Waiting => still_open.push(index),
                         GoalVerdict::Failed(channels) => {
-                            progress.finish(
-                                console,
-                                std::slice::from_ref(goal),
-                                std::slice::from_ref(&Some(service.clone())),
-                            )?;
+                            let failed = Some(service.clone());
+                            progress.finish(console, from_ref(goal), from_ref(&failed))?;
                             return Err(words::failed(service, &channels));
                         }
                         GoalVerdict::Never(why) => {
-                            let failed =
-                                in_time(deadline, words::failed_before(client, goal, service))
-                                    .await;
-                            return Err(failed
-                                .ok()
-                                .flatten()
-                                .unwrap_or_else(|| Failure::user(why)));
+                            let failed = words::failed_before(client, goal, service);
+                            let failed = in_time(deadline, failed).await.ok().flatten();
+                            return Err(failed.unwrap_or_else(|| Failure::user(why)));
                         }
                     }
                 }
@@ -103,9 +99,6 @@ pub async fn until_converged(
                     }
                 }
                 Err(failure) => return Err(failure),
-            }
-            if still_open.len() >= OPEN_AT_A_TIME {
-                break;
             }
         }
         open.extend(still_open);
