@@ -4,36 +4,28 @@
 use std::collections::BTreeMap;
 
 use config::template::readable_secret;
-use config::{
-    CustomRuntime, Env, Exec, FetchMode, JobHost, NO_NUL, NO_PROGRAM_HELP, NotHere, ProxyRuntime,
-    TaskConfig, not_here,
-};
+use config::{CustomRuntime, Env, Exec, FetchMode, NO_NUL, NO_PROGRAM_HELP};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 
-use super::cluster::{self, ClusterPlace, TaskTexts};
 use super::configs::Configs;
-use super::problem::DocumentKey;
 use super::problem::{DocumentField, Problems};
 use super::template::{self, Rendered, TemplateScope};
 use super::value::{Seal, SecretValue};
 use super::{
-    Command, Commands, EnvValue, EnvVar, Options, RunTarget as JobPlace, WRAPPER_CONTAINER,
-    environment, job_file, nearest, parameters,
+    Command, Commands, EnvValue, EnvVar, Options, RunTarget as JobPlace, environment, job_file,
 };
+
+mod place;
+mod task;
+mod variables;
+
+pub(super) use variables::EnvLayer;
 
 /// Longest argument, and longest variable as `KEY=value`, that Linux passes to a program, in bytes:
 /// 32 pages less the NUL at its end. Source: `MAX_ARG_STRLEN` in execve(2).
 const ARGUMENT_LIMIT_BYTES: usize = (128 << 10) - 1;
-
-/// Environment that is the same for all three commands: where it is, and the names that its
-/// templates may use.
-pub(super) struct EnvLayer<'a> {
-    pub(super) env: &'a Env,
-    pub(super) place: DocumentField,
-    pub(super) scope: &'a TemplateScope,
-}
 
 /// What is needed to make commands.
 pub(super) struct Maker<'a> {
@@ -96,75 +88,6 @@ impl Maker<'_> {
         Some(Commands { place: job_place?, fetch, apply: apply?, get_info })
     }
 
-    fn job_place(
-        &self,
-        custom: &CustomRuntime,
-        place: &DocumentField,
-        problems: &mut Problems,
-    ) -> Option<JobPlace> {
-        let proxy = &custom.proxy_runtime;
-        let place = place.field("proxyRuntime");
-        let job_place = self.proxy_place(proxy, &place.field("runtime"), problems)?;
-        if proxy.container_orchestration.is_some()
-            && !self.options.everything_local
-            && matches!(job_place, JobPlace::Local { .. })
-        {
-            let problem = place
-                .field("containerOrchestration")
-                .problem("`containerOrchestration` has no effect on a `local` runtime");
-            problems.add(problem.help("take it out, or name a Kubernetes runtime"));
-        }
-        Some(job_place)
-    }
-
-    fn proxy_place(
-        &self,
-        proxy: &ProxyRuntime,
-        place: &DocumentField,
-        problems: &mut Problems,
-    ) -> Option<JobPlace> {
-        let name = &proxy.runtime;
-        let here = JobPlace::Local { root: None, clean_env: false };
-        let Some(runtime) = self.configs.runtime(name) else {
-            if self.options.everything_local {
-                return Some(here);
-            }
-            let names = self.configs.runtime_names();
-            problems.add(place.problem(format!("unknown runtime `{name}`")).help(nearest::help(
-                name.as_str(),
-                "runtimes",
-                names,
-            )));
-            return None;
-        };
-        let role = runtime.role();
-        match role.host {
-            Some(JobHost::Local(local)) => Some(JobPlace::Local {
-                root: local.root.clone(),
-                clean_env: local.env == Some(config::LocalEnv::Clean),
-            }),
-            Some(JobHost::Fake(fake)) => {
-                Some(JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() })
-            }
-            Some(JobHost::Kubernetes(_)) if self.options.everything_local => Some(here),
-            Some(JobHost::Kubernetes(kubernetes)) => match &place.document {
-                Some(DocumentKey::Runtime(runtime)) => {
-                    Some(JobPlace::Cluster(Box::new(ClusterPlace::new(proxy, kubernetes, runtime))))
-                }
-                _ => None,
-            },
-            None => {
-                let problem = place.problem(format!(
-                    "runtime `{name}` is of kind `{}`, which cannot run the jobs of another",
-                    role.kind
-                ));
-                problems
-                    .add(problem.help("name `local`, a `fake` runtime or a Kubernetes runtime"));
-                None
-            }
-        }
-    }
-
     #[expect(clippy::too_many_arguments, reason = "the three commands have no type in common")]
     fn command(
         &self,
@@ -213,222 +136,50 @@ impl Maker<'_> {
         variables.retain(|key, _| is_joined(key) || !environment::is_ours(key));
         command.env = variables.into_iter().map(|(key, value)| EnvVar { key, value }).collect();
         command.expect = expect;
-        match on {
-            // Of a task that is told with all else that cannot be had here.
-            Some(JobPlace::Local { .. }) if command.argv.is_empty() => {
-                if matches!(exec, Exec::Kubernetes(_)) {
-                    let place = place.field("kubernetesConfig");
-                    let problem = place.problem(
-                        "there is neither `command` nor `args`: on this machine no image says \
-                         what to run",
-                    );
-                    problems.add(problem.help(NO_PROGRAM_HELP));
-                }
-            }
-            Some(JobPlace::Cluster(cluster))
-                if cluster.wrapper_image.is_some() && !says_what_to_run(&command) =>
-            {
-                let (place, what) = match exec {
-                    Exec::Task(_) => (place.field("taskConfig").field("program"), "`entrypoint`"),
-                    Exec::Kubernetes(_) => (place.field("kubernetesConfig"), "`command`"),
-                };
-                let problem = place.problem(format!(
-                    "there is no {what}, and the wrapper cannot see what the image would run"
-                ));
-                problems.add(problem.help(format!(
-                    "write the program as {what}, or take `wrapper.inject` from runtime `{}`",
-                    cluster.cluster
-                )));
-            }
-            // Nothing is run there, or its Job says what; the name stands for the command.
-            _ if command.argv.is_empty() => command.argv.push(command.name.clone()),
-            _ => {}
-        }
+        check_program(&mut command, exec, on, place, problems);
         check_passable(&command, place, problems);
         (problems.count() == before).then_some(command)
     }
+}
 
-    /// What a config says of the wrapper's own variables, and cannot.
-    fn check_wrappers_own(
-        &self,
-        variables: &BTreeMap<String, EnvValue>,
-        on: Option<&JobPlace>,
-        place: &DocumentField,
-        problems: &mut Problems,
-    ) {
-        if variables
-            .get(SECRET_KEYS_VARIABLE)
-            .is_some_and(|value| !matches!(value, EnvValue::Plain(_)))
-        {
-            let problem = place.problem(format!(
-                "`{SECRET_KEYS_VARIABLE}` is a secret; it holds the names of the variables that \
-                 are"
-            ));
-            problems.add(problem.help("write the names as its `value`, with commas between"));
-        }
-        if variables.contains_key(SPOOL_VARIABLE)
-            && matches!(on, Some(JobPlace::Local { .. }))
-            && !self.options.everything_local
-        {
-            let problem = place.problem(format!(
-                "`{SPOOL_VARIABLE}` cannot be set on this machine: the scheduler collects what is \
-                 there"
-            ));
-            problems.add(problem.help("take it out, or run the command on a cluster"));
-        }
-    }
-
-    fn task(
-        &self,
-        kind: JobKind,
-        task: &TaskConfig,
-        on: Option<&JobPlace>,
-        place: &DocumentField,
-        problems: &mut Problems,
-    ) -> Command {
-        if matches!(on, Some(JobPlace::Local { .. })) {
-            for NotHere { field, message, help } in not_here(task, self.options.everything_local) {
-                let place = field.iter().fold(place.clone(), |place, field| place.field(field));
-                problems.add(place.problem(message).help(help));
+/// That it is known what to run.
+fn check_program(
+    command: &mut Command,
+    exec: &Exec,
+    on: Option<&JobPlace>,
+    place: &DocumentField,
+    problems: &mut Problems,
+) {
+    match on {
+        // Of a task that is told with all else that cannot be had here.
+        Some(JobPlace::Local { .. }) if command.argv.is_empty() => {
+            if matches!(exec, Exec::Kubernetes(_)) {
+                let place = place.field("kubernetesConfig");
+                let problem = place.problem(
+                    "there is neither `command` nor `args`: on this machine no image says \
+                     what to run",
+                );
+                problems.add(problem.help(NO_PROGRAM_HELP));
             }
         }
-        if task.retry_config.is_some() {
-            let problem =
-                place.field("retryConfig").problem("not supported yet: `retryConfig` of a task");
-            problems.add(problem.help("use `retryPolicy` of the command"));
-        }
-        let program = &task.program;
-        let inner = place.field("program");
-        // Of a local task the image is not used, and its names are checked all the same.
-        let image =
-            program.image.as_ref().map(|image| self.text(image, &inner.field("image"), problems));
-        let tag = program
-            .image_tag
-            .as_ref()
-            .map(|tag| self.text(tag, &inner.field("imageTag"), problems));
-        let image = image.or_else(|| {
-            tag.map(|tag| parameters::image_reference(program.image_registry_info.as_ref(), &tag))
-        });
-        let mut list = |list: &[String], field: &str| -> Vec<String> {
-            let place = inner.field(field);
-            list.iter()
-                .enumerate()
-                .map(|(index, argument)| self.text(argument, &place.item(index), problems))
-                .collect()
-        };
-        let (entrypoint, cmd) =
-            (list(&program.entrypoint, "entrypoint"), list(&program.cmd, "cmd"));
-        let argv = [entrypoint.as_slice(), &cmd].concat();
-        let directory = program.working_directory.as_ref();
-        let working_directory =
-            directory.map(|text| self.text(text, &inner.field("workingDirectory"), problems));
-        let on_cluster = matches!(on, Some(JobPlace::Cluster(_)));
-        // The name of a container is a label, which `getInfo` is not.
-        let default =
-            || if on_cluster { kind.to_string().to_lowercase() } else { kind.to_string() };
-        let name = program.name.clone().unwrap_or_else(default);
-        if on_cluster && name == WRAPPER_CONTAINER {
-            problems.add(
-                inner
-                    .field("name")
-                    .problem(cluster::name_is_taken())
-                    .help("call it something else"),
-            );
-        }
-        let texts = TaskTexts {
-            name: name.clone(),
-            image,
-            entrypoint,
-            cmd,
-            working_directory: working_directory.clone(),
-        };
-        let job = if on_cluster {
-            cluster::task_job(task, texts, place, problems).map(Box::new)
-        } else {
-            None
-        };
-        Command {
-            name,
-            argv,
-            env: Vec::new(),
-            working_directory,
-            expect: None,
-            leave_running: task.leave_running,
-            job,
-        }
-    }
-
-    fn add_env(
-        &self,
-        variables: &mut BTreeMap<String, EnvValue>,
-        env: &Env,
-        on: Option<&JobPlace>,
-        place: &DocumentField,
-        scope: &TemplateScope,
-        problems: &mut Problems,
-    ) {
-        for (key, value) in env {
-            let place = place.field(key);
-            let value = match value {
-                config::EnvValue::Value(text) => match template::render(text, scope) {
-                    Ok(Rendered::Text(text)) => Some(EnvValue::Plain(text)),
-                    Ok(Rendered::Unknown) => Some(EnvValue::Plain(String::new())),
-                    Ok(Rendered::Secret(secret)) => Some(secret.into()),
-                    Err(errors) => {
-                        problems.add_template(&place.field("value"), errors);
-                        None
-                    }
-                },
-                config::EnvValue::RawSecret(text) => match template::render(text, scope) {
-                    Ok(Rendered::Text(text)) => Some(EnvValue::Sealed(sealed(
-                        &text,
-                        self.seal,
-                        &place.field("rawSecret"),
-                        problems,
-                    ))),
-                    Ok(Rendered::Unknown) => Some(EnvValue::Sealed(String::new())),
-                    Ok(Rendered::Secret(secret)) => Some(secret.into()),
-                    Err(errors) => {
-                        problems.add_template(&place.field("rawSecret"), errors);
-                        None
-                    }
-                },
-                config::EnvValue::Secret(secret) => Some(EnvValue::Secret {
-                    key: secret.key.clone(),
-                    version: secret.version.map_or(0, u64::from),
-                }),
-                // Nothing runs there, so nothing is missing.
-                config::EnvValue::KubernetesSecret(_)
-                    if matches!(on, Some(JobPlace::Fake { .. })) =>
-                {
-                    None
-                }
-                config::EnvValue::KubernetesSecret(secret)
-                    if matches!(on, Some(JobPlace::Cluster(_))) =>
-                {
-                    Some(EnvValue::KubernetesSecret {
-                        name: secret.secret_name.clone(),
-                        key: secret.key.clone(),
-                    })
-                }
-                config::EnvValue::KubernetesSecret(_) => {
-                    let problem = place
-                        .field("kubernetesSecret")
-                        .problem("not supported yet: a secret of the cluster on this machine");
-                    problems.add(problem.help(
-                        "keep it with `pvnctl secrets set KEY` and name it as `secret: {key: KEY}`",
-                    ));
-                    None
-                }
+        Some(JobPlace::Cluster(cluster))
+            if cluster.wrapper_image.is_some() && !says_what_to_run(command) =>
+        {
+            let (place, what) = match exec {
+                Exec::Task(_) => (place.field("taskConfig").field("program"), "`entrypoint`"),
+                Exec::Kubernetes(_) => (place.field("kubernetesConfig"), "`command`"),
             };
-            if let Some(value) = value {
-                variables.insert(key.clone(), value);
-            }
+            let problem = place.problem(format!(
+                "there is no {what}, and the wrapper cannot see what the image would run"
+            ));
+            problems.add(problem.help(format!(
+                "write the program as {what}, or take `wrapper.inject` from runtime `{}`",
+                cluster.cluster
+            )));
         }
-    }
-
-    fn text(&self, text: &str, place: &DocumentField, problems: &mut Problems) -> String {
-        render_text(text, self.scope, place, problems)
+        // Nothing is run there, or its Job says what; the name stands for the command.
+        _ if command.argv.is_empty() => command.argv.push(command.name.clone()),
+        _ => {}
     }
 }
 

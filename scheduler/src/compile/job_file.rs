@@ -6,72 +6,22 @@
 //! environment. What a command may depend on and this machine does not have is a problem; what only
 //! sizes, places or names things is left out.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-
 use config::KubernetesConfig;
-use config::yaml::{self, NodeKind, YamlNode};
+use config::yaml::{self, NodeKind, Visited, YamlNode};
 use schema::status::JobKind;
-use schema::wire::SECRET_KEYS_VARIABLE;
 use serde_json::{Map, Value};
 
-use super::cluster::name_is_taken;
 use super::configs::Configs;
 use super::problem::{ConfigProblem, DocumentField, Problems};
 use super::template::{self, Rendered, TemplateScope};
-use super::{
-    AUTHORITIES, AUTHORITIES_DIRECTORY, ClusterPlace, Command, EnvValue, EnvVar,
-    RunTarget as JobPlace, WRAPPER_CONTAINER, WRAPPER_DIRECTORY,
-};
+use super::{Command, EnvValue, EnvVar, RunTarget as JobPlace};
 
+mod check;
 mod tree;
 
+pub use check::JOB_DEADLINE_LIMIT_S;
+
 use tree::{at, items, only_job, scalar};
-
-/// Fields of the Job that may say only this, and why.
-const RESERVED: [(&str, &str, &str); 4] = [
-    ("completions", "1", "the Job is one run of one command"),
-    ("parallelism", "1", "the Job is one run of one command"),
-    (
-        "podReplacementPolicy",
-        "Failed",
-        "the cluster would start a second Pod beside one that has yet to end",
-    ),
-    (
-        "managedBy",
-        "kubernetes.io/job-controller",
-        "what else runs Jobs may run the command twice, or never",
-    ),
-];
-
-/// Longest `activeDeadlineSeconds`: the cluster counts it in nanoseconds of 63 bits, and what
-/// overflows is over at once (seen with Kubernetes 1.34).
-pub const JOB_DEADLINE_LIMIT_S: i64 = i64::MAX / 1_000_000_000;
-
-/// Longest `terminationGracePeriodSeconds`, as for other times of a Pod: a kubelet adds to it
-/// before it counts in nanoseconds, and what overflows is killed at once (seen with Kubernetes 1.34
-/// and 9223372036, which would fit by itself).
-const GRACE_LIMIT_S: i64 = i32::MAX as i64;
-
-/// Times that overflow in the cluster: where each stands, how long it may be in seconds, what a
-/// longer one would do, and what to do.
-const TOO_LONG: [(&str, i64, &str, &str); 2] = [
-    (
-        "/spec/activeDeadlineSeconds",
-        JOB_DEADLINE_LIMIT_S,
-        "end the Job at once",
-        "take it out, or give `timeout`",
-    ),
-    (
-        "/spec/template/spec/terminationGracePeriodSeconds",
-        GRACE_LIMIT_S,
-        "leave the command no time to end at all",
-        "give as many seconds as the command may need",
-    ),
-];
-
-/// Where the containers of a Pod are. They share their names.
-const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
 /// A Job file, read.
 pub(super) struct JobFile {
@@ -143,7 +93,7 @@ impl JobFile {
         problems: &mut Problems,
     ) -> Option<Command> {
         let before = problems.count();
-        self.check_strings(&self.tree, scope, problems);
+        self.check_strings(scope, problems);
         let containers = items(&self.tree, &format!("{POD}/containers"));
         let cluster = match on {
             Some(JobPlace::Cluster(place)) => Some(place),
@@ -229,146 +179,6 @@ impl JobFile {
         found
     }
 
-    /// What would make more of it than one command in the place that was given.
-    fn check_cluster(&self, place: &ClusterPlace, container: &YamlNode, problems: &mut Problems) {
-        for (field, only, why) in RESERVED {
-            if let Some(node) = at(&self.tree, &format!("/spec/{field}"))
-                && !matches!(&node.kind, NodeKind::Scalar { text, .. } if text == only)
-            {
-                self.tell(
-                    node,
-                    format!("`{field}` is not {only}: {why}"),
-                    Some("take it out"),
-                    problems,
-                );
-            }
-        }
-        for (field, limit_s, would, help) in TOO_LONG {
-            if let Some(node) = at(&self.tree, field)
-                && let NodeKind::Scalar { text, .. } = &node.kind
-                && text.parse::<i128>().is_ok_and(|seconds| seconds > i128::from(limit_s))
-            {
-                let name = field.rsplit('/').next().unwrap_or_default();
-                let what = format!(
-                    "`{name}` is {text}: Kubernetes counts no more than {limit_s}, and would \
-                     {would}"
-                );
-                self.tell(node, what, Some(help), problems);
-            }
-        }
-        if let Some(node) = at(&self.tree, "/metadata/namespace")
-            && !matches!(&node.kind, NodeKind::Scalar { text, .. } if *text == place.namespace)
-        {
-            let help =
-                "take it out, or name the namespace in `containerOrchestration.k8s.namespace`";
-            self.tell(
-                node,
-                format!("the Job runs in namespace `{}`", place.namespace),
-                Some(help),
-                problems,
-            );
-        }
-        let containers =
-            || CONTAINERS.iter().flat_map(|list| items(&self.tree, &format!("{POD}/{list}")));
-        for taken in containers().filter(|other| scalar(other, "/name") == Some(WRAPPER_CONTAINER))
-        {
-            self.tell(taken, name_is_taken(), Some("call it something else"), problems);
-        }
-        let volumes = items(&self.tree, &format!("{POD}/volumes"));
-        for (volume, name) in
-            volumes.iter().filter_map(|volume| Some((volume, scalar(volume, "/name")?)))
-        {
-            if [WRAPPER_CONTAINER, AUTHORITIES].contains(&name) {
-                self.tell(
-                    volume,
-                    format!("a volume is called `{name}`, as one of pvn's own"),
-                    Some("call it something else"),
-                    problems,
-                );
-            }
-        }
-        for mount in items(container, "/volumeMounts") {
-            let Some(path) = scalar(mount, "/mountPath") else { continue };
-            // By its parts: `//pvn/` is the same place, and nothing can be mounted within ours,
-            // which nobody may write to.
-            let ours = [WRAPPER_DIRECTORY, AUTHORITIES_DIRECTORY]
-                .into_iter()
-                .find(|ours| Path::new(path).starts_with(ours));
-            if let Some(ours) = ours {
-                self.tell(
-                    mount,
-                    format!("a volume is mounted at `{path}`, and pvn mounts one at `{ours}`"),
-                    Some("take another path"),
-                    problems,
-                );
-            }
-        }
-        self.check_once(containers(), "/name", "container is called", problems);
-        self.check_once(volumes.iter(), "/name", "volume is called", problems);
-        for container in containers() {
-            self.check_once(
-                items(container, "/env").iter(),
-                "/name",
-                "variable is called",
-                problems,
-            );
-            self.check_once(
-                items(container, "/volumeMounts").iter(),
-                "/mountPath",
-                "volume is mounted at",
-                problems,
-            );
-        }
-        if scalar(container, "/name").is_none() {
-            self.tell(container, "the container has no `name`".to_owned(), None, problems);
-        }
-    }
-
-    /// No two have one name, or one place: an API server takes no such Job by server-side apply,
-    /// and blames itself for it (500, seen with Kubernetes 1.34).
-    fn check_once<'a>(
-        &self,
-        named: impl Iterator<Item = &'a YamlNode>,
-        by: &str,
-        what: &str,
-        problems: &mut Problems,
-    ) {
-        let mut seen = BTreeSet::new();
-        for (node, name) in named.filter_map(|node| Some((node, scalar(node, by)?))) {
-            if !seen.insert(name) {
-                self.tell(
-                    node,
-                    format!("a {what} `{name}`, as one before it"),
-                    Some("take one of them out"),
-                    problems,
-                );
-            }
-        }
-    }
-
-    /// A Secret of which every key becomes a variable: pvn may not read which those are, and what
-    /// it does not know nobody masks.
-    fn check_secrets(&self, container: &YamlNode, problems: &mut Problems) {
-        if items(container, "/env")
-            .iter()
-            .any(|variable| scalar(variable, "/name") == Some(SECRET_KEYS_VARIABLE))
-        {
-            return;
-        }
-        for secret in
-            items(container, "/envFrom").iter().filter_map(|source| at(source, "/secretRef"))
-        {
-            let name = scalar(secret, "/name").unwrap_or_default();
-            let what = format!(
-                "nobody here knows which variables `envFrom` takes from the Secret `{name}`, so \
-                 they cannot be masked in what the command prints"
-            );
-            let help = "name those that are secret in `PVN_SECRET_KEYS` in the container's `env`, \
-                        with commas between, or take each by `valueFrom.secretKeyRef`";
-            self.tell(secret, what, Some(help), problems);
-        }
-    }
-
     /// A part of the file as JSON, with the values put into its strings. Of the main container's
     /// variables the secret ones are left out: nothing secret stands in a Job.
     fn object(
@@ -408,43 +218,17 @@ impl JobFile {
         }
     }
 
-    fn check_local(&self, container: &YamlNode, problems: &mut Problems) {
-        let mut tell = |node: Option<&YamlNode>, what: &str| {
-            if let Some(node) = node {
-                let help = "use files and variables of this machine";
-                self.tell(
-                    node,
-                    format!("not supported yet: {what} of a Job file on this machine"),
-                    Some(help),
-                    problems,
-                );
-            }
-        };
-        tell(items(&self.tree, &format!("{POD}/initContainers")).first(), "`initContainers`");
-        tell(items(container, "/volumeMounts").first(), "`volumeMounts`");
-        tell(items(container, "/envFrom").first(), "`envFrom`");
-        for variable in items(container, "/env") {
-            tell(at(variable, "/valueFrom"), "`valueFrom`");
-        }
-    }
-
     /// Every string of the file, so that a wrong name in a field that is not used here is told all
     /// the same.
-    fn check_strings(&self, node: &YamlNode, scope: &TemplateScope, problems: &mut Problems) {
-        match &node.kind {
-            NodeKind::Scalar { text, .. } => {
-                if let Err(errors) = template::render(text, scope) {
-                    self.tell_template(node, errors, problems);
-                }
+    fn check_strings(&self, scope: &TemplateScope, problems: &mut Problems) {
+        self.tree.visit(&mut Vec::new(), &mut |_, visited| {
+            if let Visited::Scalar(text, node) = visited
+                && let Err(errors) = template::render(text, scope)
+            {
+                self.tell_template(node, errors, problems);
             }
-            // No deeper than `yaml::DEPTH_LIMIT`.
-            NodeKind::List(items) => {
-                items.iter().for_each(|item| self.check_strings(item, scope, problems))
-            }
-            NodeKind::Mapping(entries) => {
-                entries.iter().for_each(|entry| self.check_strings(&entry.value, scope, problems))
-            }
-        }
+            true
+        });
     }
 
     fn text(&self, node: &YamlNode, scope: &TemplateScope, problems: &mut Problems) -> String {

@@ -2,16 +2,15 @@
 //! parameters of a service, filled by a release, and for those of a custom runtime, filled by the
 //! service.
 
-use std::collections::BTreeMap;
+use config::{ImageRegistryInfo, ParameterDefinition, ParameterKind};
 
-use config::{
-    ImageRegistryInfo, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind,
-};
-
-use super::nearest;
 use super::problem::{ConfigProblem, DocumentField, Problems};
-use super::template::{self, Rendered, TemplateScope, Value};
+use super::template::{TemplateScope, Value};
 use super::value::{Seal, SecretValue, StoredValue};
+
+mod given;
+
+pub(super) use given::RuntimeValues;
 
 /// A value for one parameter, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,194 +221,6 @@ pub(super) fn from_release(
         _ => Err("its type in the config has changed between secret and not secret since the \
                   value was given"
             .to_owned()),
-    }
-}
-
-/// The values that a service gives a runtime, by name: those of `list` with templates rendered.
-pub(super) struct RuntimeValues<'a> {
-    /// The runtime, for messages.
-    pub(super) runtime: &'a str,
-    /// Its parameters.
-    pub(super) definitions: &'a [ParameterDefinition],
-    /// The names that the values' templates may use.
-    pub(super) scope: &'a TemplateScope,
-    /// Seals raw secrets.
-    pub(super) seal: &'a dyn Seal,
-}
-
-impl RuntimeValues<'_> {
-    /// Checks and renders the values; what is wrong goes into `problems`.
-    pub(super) fn bind(
-        &self,
-        values: &[(&ParameterValue, DocumentField)],
-        problems: &mut Problems,
-    ) -> BTreeMap<String, Bound> {
-        let mut bound = BTreeMap::new();
-        for (value, place) in values {
-            let Some(definition) =
-                self.definitions.iter().find(|definition| definition.name == value.name)
-            else {
-                let names = self.definitions.iter().map(|definition| definition.name.as_str());
-                problems.add(
-                    place
-                        .field("name")
-                        .problem(format!(
-                            "runtime `{}` has no parameter `{}`",
-                            self.runtime, value.name
-                        ))
-                        .help(nearest::help(&value.name, "parameters", names)),
-                );
-                continue;
-            };
-            // Even a wrong value is a value: "missing" besides would be one problem told twice.
-            let one = match self.one(definition, value, place, problems).unwrap_or(Bound::Unknown) {
-                Bound::Secret(secret)
-                    if definition.required && is_empty_secret(&secret, self.seal) =>
-                {
-                    Bound::Text(String::new())
-                }
-                one => one,
-            };
-            bound.insert(value.name.clone(), one);
-        }
-        bound
-    }
-
-    fn one(
-        &self,
-        definition: &ParameterDefinition,
-        value: &ParameterValue,
-        place: &DocumentField,
-        problems: &mut Problems,
-    ) -> Option<Bound> {
-        let mismatch = |problems: &mut Problems, given: &str| {
-            let wanted = type_name(definition);
-            let field = if wanted == "dockerImage" { "dockerImageTag" } else { wanted };
-            let problem = place.problem(format!(
-                "parameter `{}` of runtime `{}` is of type {wanted}, not {given}",
-                value.name, self.runtime
-            ));
-            problems.add(problem.help(format!("give it as `{field}`")));
-            None
-        };
-        let wants_secret = matches!(definition.kind, ParameterKind::Secret(_));
-        let is_image = matches!(definition.kind, ParameterKind::DockerImage(_));
-        let (text, field, inner) = match (&value.kind, &definition.kind) {
-            (ParameterValueKind::Secret(secret), ParameterKind::Secret(_)) => {
-                return self.secret(definition, secret, place, problems);
-            }
-            (ParameterValueKind::Secret(_), _) => return mismatch(problems, "secret"),
-            (ParameterValueKind::Int(value), ParameterKind::Int(_) | ParameterKind::String(_)) => {
-                return Some(Bound::Text(value.to_string()));
-            }
-            (ParameterValueKind::Int(_), _) => return mismatch(problems, "int"),
-            (ParameterValueKind::String(text), _) => (text.as_str(), "string", None),
-            (ParameterValueKind::DockerImageTag(text), ParameterKind::DockerImage(_)) => {
-                (text.as_str(), "dockerImageTag", None)
-            }
-            (ParameterValueKind::DockerImageTag(_), _) => {
-                return mismatch(problems, "dockerImageTag");
-            }
-            (ParameterValueKind::Commit(text), ParameterKind::Commit(_)) => {
-                (text.as_str(), "commit", None)
-            }
-            (ParameterValueKind::Commit(_), _) => return mismatch(problems, "commit"),
-            (ParameterValueKind::Blob(blob), ParameterKind::Blob(_)) => {
-                (blob.inlined.as_str(), "blob", Some("inlined"))
-            }
-            (ParameterValueKind::Blob(_), _) => return mismatch(problems, "blob"),
-        };
-        let place = inner.iter().fold(place.field(field), |place, field| place.field(field));
-        match template::render(text, self.scope) {
-            Ok(Rendered::Secret(secret)) if wants_secret => Some(Bound::Secret(secret)),
-            Ok(Rendered::Secret(_)) => {
-                let problem = place.problem(format!(
-                    "a secret is given to parameter `{}`, which is none",
-                    value.name
-                ));
-                problems.add(
-                    problem.help(format!(
-                        "declare it in runtime `{}` as `secret: {{}}`",
-                        self.runtime
-                    )),
-                );
-                None
-            }
-            // An empty text stands for a secret parameter of the service that nobody filled.
-            Ok(Rendered::Text(text)) if wants_secret && !text.is_empty() => {
-                problems.add(
-                    place
-                        .problem(format!(
-                            "parameter `{}` is a secret, and its value stands here in clear",
-                            value.name
-                        ))
-                        .hide()
-                        .help(
-                            "give it as `secret: {secretRef: {key: …}}`, or as `secret: \
-                             {rawSecret: …}`",
-                        ),
-                );
-                None
-            }
-            // An image of the service, too, that nobody has to give; or the runtime has to have it,
-            // which is said of it then.
-            Ok(Rendered::Text(empty))
-                if empty.is_empty()
-                    && (definition.required || is_image && self.scope.is_unfilled(text)) =>
-            {
-                Some(Bound::Text(empty))
-            }
-            Ok(Rendered::Text(text)) => match check_text(definition, &text) {
-                Ok(()) => Some(Bound::Text(text)),
-                Err(why) => {
-                    let problem = place.problem(format!(
-                        "parameter `{}` of runtime `{}`: {why}",
-                        value.name, self.runtime
-                    ));
-                    problems.add(if text.is_empty() { problem.help(EMPTY_HELP) } else { problem });
-                    None
-                }
-            },
-            Ok(Rendered::Unknown) => Some(Bound::Unknown),
-            Err(errors) => {
-                problems.add_template(&place, errors);
-                None
-            }
-        }
-    }
-
-    fn secret(
-        &self,
-        definition: &ParameterDefinition,
-        secret: &config::SecretValue,
-        place: &DocumentField,
-        problems: &mut Problems,
-    ) -> Option<Bound> {
-        let raw = match secret {
-            config::SecretValue::SecretRef(reference) => {
-                let version = reference.version.map_or(0, u64::from);
-                return Some(Bound::Secret(SecretValue::Stored {
-                    key: reference.key.clone(),
-                    version,
-                }));
-            }
-            config::SecretValue::RawSecret(raw) => raw,
-        };
-        let place = place.field("secret").field("rawSecret");
-        match template::render(raw, self.scope) {
-            Ok(Rendered::Text(empty)) if empty.is_empty() && definition.required => {
-                Some(Bound::Text(empty))
-            }
-            Ok(Rendered::Text(clear)) => Some(Bound::Secret(SecretValue::Sealed(
-                super::commands::sealed(&clear, self.seal, &place, problems),
-            ))),
-            Ok(Rendered::Secret(secret)) => Some(Bound::Secret(secret)),
-            Ok(Rendered::Unknown) => Some(Bound::Secret(SecretValue::Sealed(String::new()))),
-            Err(errors) => {
-                problems.add_template(&place, errors);
-                None
-            }
-        }
     }
 }
 

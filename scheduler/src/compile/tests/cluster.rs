@@ -300,6 +300,15 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
         "{program}: there is no `entrypoint`, and the wrapper cannot see what the image would run"
     );
     check_problem(INJECTED, "{taskConfig: {program: {image: i, cmd: [a]}}}", &expected);
+    let expected = format!(
+        "{program}.name: a container is called `pvn-wrapper`, as the one that brings the wrapper \
+         along"
+    );
+    check_problem(K8S, "{taskConfig: {program: {name: pvn-wrapper, image: i}}}", &expected);
+}
+
+#[test]
+fn what_a_job_file_cannot_say_on_a_cluster_is_said() {
     let file = |job: &str| {
         format!(
             "{{kubernetesConfig: {{type: KUBERNETES, inlined: \"apiVersion: batch/v1\\nkind: \
@@ -307,7 +316,8 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
         )
     };
     let at = "runtime.custom.apply.kubernetesConfig";
-    let containers = "template: {spec: {containers: [{name: t, image: i}]}}";
+    let own = "containers: [{name: t, image: i}]";
+    let containers = format!("template: {{spec: {{{own}}}}}");
     check_problem(
         INJECTED,
         &file(&format!("spec: {{{containers}}}")),
@@ -315,65 +325,44 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
             "{at}: there is no `command`, and the wrapper cannot see what the image would run"
         ),
     );
-    check_problem(
-        K8S,
-        &file(&format!("spec: {{completions: 2, {containers}}}")),
-        &format!("{at}.inlined: `completions` is not 1: the Job is one run of one command"),
+    let check = |job: &str, what: &str| {
+        check_problem(K8S, &file(job), &format!("{at}.inlined: {what}"));
+    };
+    check(
+        &format!("spec: {{completions: 2, {containers}}}"),
+        "`completions` is not 1: the Job is one run of one command",
     );
-    check_problem(
-        K8S,
-        &file(&format!("spec: {{podReplacementPolicy: TerminatingOrFailed, {containers}}}")),
-        &format!(
-            "{at}.inlined: `podReplacementPolicy` is not Failed: the cluster would start a second \
-             Pod beside one that has yet to end"
-        ),
+    check(
+        &format!("spec: {{podReplacementPolicy: TerminatingOrFailed, {containers}}}"),
+        "`podReplacementPolicy` is not Failed: the cluster would start a second Pod beside one \
+         that has yet to end",
     );
-    check_problem(
-        K8S,
-        &file(&format!("spec: {{managedBy: kueue.x-k8s.io/multikueue, {containers}}}")),
-        &format!(
-            "{at}.inlined: `managedBy` is not kubernetes.io/job-controller: what else runs Jobs \
-             may run the command twice, or never"
-        ),
+    check(
+        &format!("spec: {{managedBy: kueue.x-k8s.io/multikueue, {containers}}}"),
+        "`managedBy` is not kubernetes.io/job-controller: what else runs Jobs may run the command \
+         twice, or never",
     );
-    let taken = "template: {spec: {containers: [{name: t, image: i}], initContainers: [{name: \
-                 pvn-wrapper, image: i}]}}";
-    check_problem(
-        K8S,
-        &file(&format!("spec: {{{taken}}}")),
-        &format!(
-            "{at}.inlined: a container is called `pvn-wrapper`, as the one that brings the \
-             wrapper along"
-        ),
+    let taken = format!("{own}, initContainers: [{{name: pvn-wrapper, image: i}}]");
+    check(
+        &format!("spec: {{template: {{spec: {{{taken}}}}}}}"),
+        "a container is called `pvn-wrapper`, as the one that brings the wrapper along",
     );
-    let expected = format!(
-        "{program}.name: a container is called `pvn-wrapper`, as the one that brings the wrapper \
-         along"
-    );
-    check_problem(K8S, "{taskConfig: {program: {name: pvn-wrapper, image: i}}}", &expected);
-    check_problem(
-        K8S,
-        &file(&format!("spec: {{activeDeadlineSeconds: 9223372037, {containers}}}")),
-        &format!(
-            "{at}.inlined: `activeDeadlineSeconds` is 9223372037: Kubernetes counts no more than \
-             9223372036, and would end the Job at once"
-        ),
+    check(
+        &format!("spec: {{activeDeadlineSeconds: 9223372037, {containers}}}"),
+        "`activeDeadlineSeconds` is 9223372037: Kubernetes counts no more than 9223372036, and \
+         would end the Job at once",
     );
     for seconds in ["2147483648", "9223372036854775807", "99999999999999999999"] {
-        let pod = format!(
-            "terminationGracePeriodSeconds: {seconds}, containers: [{{name: t, image: i}}]"
-        );
+        let pod = format!("terminationGracePeriodSeconds: {seconds}, {own}");
         let what = "Kubernetes counts no more than 2147483647, and would leave the command no \
                     time to end at all";
-        check_problem(
-            K8S,
-            &file(&format!("spec: {{template: {{spec: {{{pod}}}}}}}")),
-            &format!("{at}.inlined: `terminationGracePeriodSeconds` is {seconds}: {what}"),
+        check(
+            &format!("spec: {{template: {{spec: {{{pod}}}}}}}"),
+            &format!("`terminationGracePeriodSeconds` is {seconds}: {what}"),
         );
     }
-    check_problem(
-        K8S,
-        &file(&format!("metadata: {{namespace: other}}\\nspec: {{{containers}}}")),
-        &format!("{at}.inlined: the Job runs in namespace `pvn-proxy-runtime-tool`"),
+    check(
+        &format!("metadata: {{namespace: other}}\\nspec: {{{containers}}}"),
+        "the Job runs in namespace `pvn-proxy-runtime-tool`",
     );
 }
