@@ -27,7 +27,7 @@ use schema::api::Finding;
 use schema::id::JobId;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::evidence::{Never, OutcomeEvidence};
+use super::evidence::OutcomeEvidence;
 use super::job_tasks::{DIED, JobTasks};
 use super::{ClusterQuestions, End, JobSpec, News, OutputPiece, Runner, RunnerEvent};
 use crate::clock::Clock;
@@ -63,11 +63,11 @@ mod rounds;
 mod sight;
 mod stop;
 mod strangers;
+mod unstarted;
 mod watch;
 mod whose;
 mod withdraw;
 
-use ask::RequestRefusal;
 use clusters::Clusters;
 use leave::JobOwnership;
 pub use leave::Owns;
@@ -381,26 +381,5 @@ impl ClusterInner {
         if let Err(error) = self.records.remove(job) {
             tracing::warn!(%job, %error, "failed to remove what was known of a job; it takes up space until the next start");
         }
-    }
-}
-
-/// It never ran, and another try makes sense.
-fn later(why: String) -> Never {
-    Never { why, surroundings: true }
-}
-
-/// It never ran, and another try makes no sense.
-fn never(why: String) -> Never {
-    Never { why, surroundings: false }
-}
-
-fn told(refused: RequestRefusal) -> Never {
-    match refused {
-        RequestRefusal::Never(why) | RequestRefusal::NotFound(why) => never(why),
-        RequestRefusal::Now(why)
-        | RequestRefusal::Unauthorized(why)
-        | RequestRefusal::Unreached(why)
-        | RequestRefusal::Doubtful(why)
-        | RequestRefusal::Unpermitted(why) => later(why),
     }
 }

@@ -29,6 +29,7 @@ use crate::blocking::Blocking;
 mod boot;
 mod collect;
 mod command;
+mod deleted;
 mod directory;
 mod instances;
 mod left;
@@ -239,35 +240,6 @@ impl LocalRunner {
         let _ = tokio::task::spawn_blocking(removing).await;
     }
 
-    /// Removes the private directory of an instance that is deleted for good. While a job runs here
-    /// that nobody knows and that may use it, that is put off until the job has ended.
-    pub async fn forget_instance(&self, instance: Instance) {
-        if self.inner.strays.put_off(&instance) {
-            tracing::info!(
-                instance = instance.name,
-                "a job runs that the database does not know; what the deleted instance keeps \
-                 stays until that has ended"
-            );
-            return;
-        }
-        self.inner.remove_instance(instance).await;
-    }
-
-    /// Removes the private directories of all instances but these; none while a job runs here that
-    /// is not among the known ones: whose directory it uses nobody can say.
-    pub async fn retain_instances(&self, kept: HashSet<InstanceId>, known: &[JobId]) {
-        for job in self.left_over(known).await {
-            // One that cannot be looked at may run.
-            if self.inner.may_be_there(job).await.unwrap_or(true) {
-                tracing::warn!(%job, "a job runs that the database does not know; what instances keep that it does not know neither stays until the next start");
-                return;
-            }
-        }
-        let inner = self.inner.clone();
-        remove_instances(move || inner.instances.retain(&kept, |job| inner.has_directory(job)))
-            .await;
-    }
-
     /// The jobs that have a spool directory and are not among `unfinished`.
     pub async fn left_over(&self, unfinished: &[JobId]) -> Vec<JobId> {
         let unfinished: HashSet<JobId> = unfinished.iter().copied().collect();
@@ -357,13 +329,6 @@ async fn until(cancelled: tokio_util::sync::CancellationToken, run: impl Future<
     }
 }
 
-async fn remove_instances(remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
-    // It does not panic; and when the runtime ends, the next start removes what is left.
-    if let Ok(Err(error)) = tokio::task::spawn_blocking(remove).await {
-        tracing::warn!(%error, "failed to remove the private directory of a deleted instance; it takes up space until somebody does");
-    }
-}
-
 impl Runner for LocalRunner {
     fn start(&self, spec: JobSpec) {
         Self::start(self, spec);
@@ -408,15 +373,6 @@ impl Runner for LocalRunner {
 }
 
 impl LocalInner {
-    async fn remove_instance(self: &Arc<Self>, instance: Instance) {
-        let inner = self.clone();
-        remove_instances(move || {
-            inner.instances.forget_applies(&instance, |job| inner.has_directory(job))?;
-            inner.instances.remove(instance.id)
-        })
-        .await;
-    }
-
     fn has_directory(&self, job: JobId) -> bool {
         self.directory(job).path().exists()
     }

@@ -6,36 +6,33 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use schema::id::JobId;
 use schema::wire::URL_VARIABLE;
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::ask::{RequestRefusal, ask};
 use super::blockers::{StartBlocker, Teller};
-use super::changed;
 use super::clusters::{Cluster, Key};
-use super::follow::{
-    AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, HEARD_OUT_FOR, JobFollower, UNSEEN_WITHIN,
-};
+use super::follow::{AWAY_WITHIN, DELETED_WITHIN, HEARD_OUT_FOR, JobFollower, UNSEEN_WITHIN};
 use super::hidden::SecretFinder;
-use super::job::{self, Objects};
-use super::leave::May;
+use super::job;
 use super::log;
 use super::own::OwnObjects;
 use super::record::Record;
-use super::{
-    ClusterInner, FORGET_AGAIN, MADE_LATE_LOOK, MADE_LATE_WITHIN, later, never, rights, told,
-};
+use super::unstarted::{later, never};
+use super::{ClusterInner, FORGET_AGAIN, MADE_LATE_LOOK, MADE_LATE_WITHIN, rights};
 use crate::compile::ClusterPlace;
 use crate::crash;
 use crate::delivery::Holds;
 use crate::runner::evidence::Never;
 use crate::runner::{ClusterJob, JobSpec};
+
+mod make;
+
+pub(super) use make::{absent_remedy, apply_namespace};
 
 /// Longest time from the decision to the start of the command, for a job without a timeout of its
 /// own. Source: docs/convergence.md, rule 13.
@@ -54,9 +51,6 @@ const NEVER_STARTED: &str = "it was stopped before it was started";
 /// What is told while there is no connection yet.
 const UNCONNECTED: &str = "its kubeconfig gives no connection yet; a plugin that it names \
                            (`exec`) is waited for and killed after 60 s";
-
-/// What the cluster answers to whoever makes what is there.
-const ALREADY_EXISTS: u16 = 409;
 
 /// Time in which a job must have started. A little less than the engine gives it when that is long,
 /// so that the cluster's own words end it, and what the surroundings are to blame for is tried
@@ -119,11 +113,7 @@ impl ClusterInner {
             Some(()) = stops.recv() => return Err(never(NEVER_STARTED.to_owned())),
         };
         teller.tell(None);
-        if let Err(why) = rights::check(&cluster, &wanted.place, record.is_apply).await {
-            // They may be given in the meantime, and its credentials be new ones.
-            self.clusters.renew(&wanted.place).await;
-            return Err(never(why));
-        }
+        self.check_rights(&cluster, &wanted.place, record.is_apply).await?;
         let own = OwnObjects::new(&record.name, None);
         let view = self.watches.view(
             &cluster,
@@ -172,6 +162,19 @@ impl ClusterInner {
             // However that goes: it is not let go by anybody any more.
             let _tidied = tokio::time::timeout(TIDY_WITHIN, follower.delete()).await;
         }
+    }
+
+    /// Whether the cluster permits all that a job needs.
+    async fn check_rights(
+        &self,
+        cluster: &Cluster,
+        place: &ClusterPlace,
+        is_apply: bool,
+    ) -> Result<(), Never> {
+        let Err(why) = rights::check(cluster, place, is_apply).await else { return Ok(()) };
+        // They may be given in the meantime, and its credentials be new ones.
+        self.clusters.renew(place).await;
+        Err(never(why))
     }
 
     /// The connection to its cluster. Whoever gives the credentials may take long, which is told as
@@ -321,128 +324,6 @@ impl JobFollower {
             tracing::warn!(job = %self.job, why, "{what} cannot be noted");
         }
     }
-
-    /// The uid of the Job, suspended, with everything that it needs.
-    async fn make(
-        &mut self,
-        wanted: &ClusterJob,
-        objects: &Objects,
-        tried_before: bool,
-        deadline: Instant,
-    ) -> Result<String, Never> {
-        if self.record.is_apply
-            && let Err(why) = self.is_alone(wanted, tried_before, deadline).await
-        {
-            self.is_unmade = !tried_before;
-            return Err(why);
-        }
-        let (uid, is_job_older) = self.make_job(wanted, objects, tried_before, deadline).await?;
-        self.make_secret(objects, &uid, tried_before && !is_job_older, deadline).await?;
-        self.teller.tell(None);
-        Ok(uid)
-    }
-
-    /// The uid of the Job, and whether an earlier try made it. Makes the namespace too if that is
-    /// ours to make.
-    async fn make_job(
-        &mut self,
-        wanted: &ClusterJob,
-        objects: &Objects,
-        tried_before: bool,
-        deadline: Instant,
-    ) -> Result<(String, bool), Never> {
-        let (jobs, name) = (self.jobs(), &objects.name);
-        // It is suspended: what would run otherwise than it was asked for is taken away before it
-        // does.
-        let uid = |job: Job| match changed::runs_more(&job, objects.tries_again) {
-            Some(what) => Err(never(changed::refusal(&what))),
-            None => job.uid().ok_or_else(|| later("the cluster gave its Job no uid".to_owned())),
-        };
-        if tried_before {
-            let found = self
-                .ask_until(deadline, May::Always, "looking for its Job", || jobs.get_opt(name))
-                .await;
-            if let Some(found) = found.map_err(|(refused, _)| told(refused))? {
-                return Ok((uid(found)?, true));
-            }
-        }
-        // Not by force: a request that a gateway held until the Job was let go would suspend it
-        // again, which ends what runs. Letting it go is a change by another way than this, so the
-        // cluster answers with a conflict.
-        let params = PatchParams::apply(FIELD_MANAGER).validation_strict();
-        let apply = async || match jobs.patch(name, &params, &Patch::Apply(&objects.job)).await {
-            Err(kube::Error::Api(status)) => match objects.without_what_is_unknown(&status.message)
-            {
-                Some(job) => jobs.patch(name, &params, &Patch::Apply(&job)).await,
-                None => Err(kube::Error::Api(status)),
-            },
-            made => made,
-        };
-        let make = async || {
-            self.ask_until(deadline, May::WhileOurs(&self.inner), "making its Job", apply).await
-        };
-        let made = match make().await {
-            Err((RequestRefusal::NotFound(_), _)) if wanted.place.own_namespace => {
-                self.make_namespace(wanted, deadline).await?;
-                make().await
-            }
-            Err((RequestRefusal::NotFound(why), _)) => {
-                return Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace))));
-            }
-            made => made,
-        };
-        match made {
-            Ok(job) => Ok((uid(job)?, false)),
-            Err((refused, is_doubtful)) => {
-                self.is_unmade = !is_doubtful && !tried_before;
-                Err(told(refused))
-            }
-        }
-    }
-
-    async fn make_namespace(&self, wanted: &ClusterJob, deadline: Instant) -> Result<(), Never> {
-        let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
-        let made = self.ask_until(deadline, May::Always, "making its namespace", || {
-            apply_namespace(&namespaces, &wanted.place, false)
-        });
-        made.await.map(drop).map_err(|(refused, _)| told(refused))
-    }
-
-    /// Only made, never changed: whoever may change a Secret may read it. One that is there already
-    /// was made by an earlier request, for it is named after the job; but beside a Job that had
-    /// to be made anew it may belong to the one before, and go with it.
-    async fn make_secret(
-        &self,
-        objects: &Objects,
-        uid: &str,
-        is_made_anew: bool,
-        deadline: Instant,
-    ) -> Result<(), Never> {
-        let Some(secret) = objects.secret(uid) else { return Ok(()) };
-        let secrets: Api<Secret> =
-            Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
-        // The error would show what is in it.
-        let secret: Secret = serde_json::from_value(secret)
-            .map_err(|_| never("its Secret cannot be made".to_owned()))?;
-        let params =
-            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let create = || {
-            let made = secrets.create(&params, &secret);
-            async move {
-                match made.await {
-                    Err(kube::Error::Api(status))
-                        if status.code == ALREADY_EXISTS && !is_made_anew =>
-                    {
-                        Ok(())
-                    }
-                    made => made.map(drop),
-                }
-            }
-        };
-        self.ask_until(deadline, May::Always, "making its Secret", create)
-            .await
-            .map_err(|(refused, _)| told(refused))
-    }
 }
 
 /// The Job of this record, if it is still there.
@@ -457,28 +338,6 @@ pub(super) async fn its_job(
         Err(RequestRefusal::NotFound(_)) => Ok(None),
         Err(refused) => Err(refused),
     }
-}
-
-/// Makes a namespace of ours, or finds it. With `is_dry_run` the cluster only says what it would
-/// say.
-pub(super) async fn apply_namespace(
-    namespaces: &Api<Namespace>,
-    place: &ClusterPlace,
-    is_dry_run: bool,
-) -> kube::Result<Namespace> {
-    let labels =
-        json!({"app.kubernetes.io/managed-by": "pvn", "pvn.dev/runtime": place.runtime.as_str()});
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace, "labels": labels}});
-    let params = PatchParams { dry_run: is_dry_run, ..PatchParams::apply(FIELD_MANAGER).force() };
-    namespaces.patch(&place.namespace, &params, &Patch::Apply(&namespace)).await
-}
-
-/// What to do about a given namespace that is not there.
-pub(super) fn absent_remedy(namespace: &str) -> String {
-    format!(
-        "create the namespace `{namespace}`, or leave `containerOrchestration` out and pvn makes \
-         one"
-    )
 }
 
 /// Whether a URL is of this machine only, as seen by itself.

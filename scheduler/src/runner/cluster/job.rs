@@ -9,24 +9,24 @@
 //! many wrappers as tries: none of them is told where to deliver, so that no report of one try
 //! stands for all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schema::id::JobId;
 use schema::status::JobKind;
 use schema::time::Timestamp;
-use schema::wire::{
-    self, CA_VARIABLE, ENDED_BY_VARIABLE, KILL_AFTER_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE,
-};
 use serde_json::{Map, Value, json};
 
 use super::stop::LEAST_GRACE_S;
-use crate::compile::{
-    AUTHORITIES, AUTHORITIES_DIRECTORY, DEFAULT_TTL_S, EnvValue, JOB_DEADLINE_LIMIT_S,
-    WRAPPER_CONTAINER, WRAPPER_DIRECTORY, environment, verbatim,
-};
-use crate::runner::{ClusterJob, JobSpec, wrapped};
+use crate::compile::{AUTHORITIES, DEFAULT_TTL_S, JOB_DEADLINE_LIMIT_S, WRAPPER_CONTAINER};
+use crate::runner::{ClusterJob, JobSpec};
+
+mod variables;
+mod wrapper;
+
+use variables::{add_authorities, add_times, add_variables, secrets, variables};
+use wrapper::wrap;
 
 /// Label of the job's id; everything of ours has it.
 pub(super) const JOB_LABEL: &str = "pvn.dev/job";
@@ -46,10 +46,6 @@ const SERVICE_LIMIT: usize = 16;
 /// a scheduler that is away lets it come to this.
 const BACKSTOP_S: i64 = 30;
 
-/// The user that brings the wrapper where none may be root and nobody says which. Source: that of
-/// the wrapper's own image.
-const WRAPPER_USER: i64 = 65532;
-
 /// When a Job makes another Pod: only once the one before has ended, not when it is asked to. The
 /// cluster's own default makes two that run side by side when somebody suspends a Job and resumes
 /// it. Source: batch/v1, since Kubernetes 1.28.
@@ -60,11 +56,6 @@ const GRACE: &str = "terminationGracePeriodSeconds";
 
 /// That of a Pod that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
 pub(super) const DEFAULT_GRACE_S: u32 = 30;
-
-/// What a wrapper keeps for itself of the time that its Pod has to end, ms: it kills the command
-/// before the cluster kills both, so that what is left behind is gone and the report is out.
-/// Source: twice the wrapper's 2 s for what the command leaves, and a second.
-const WRAPPER_SHARE_MS: u64 = 5_000;
 
 /// The wrapper's program is called as the container that brings it.
 pub(super) const WRAPPER: &str = WRAPPER_CONTAINER;
@@ -129,12 +120,7 @@ pub(super) fn objects(
     body.entry(REPLACEMENT).or_insert(json!("Failed"));
     body.entry("ttlSecondsAfterFinished").or_insert(json!(DEFAULT_TTL_S));
     if let Some(timeout_ms) = spec.timeout_ms {
-        let backstop_s = timeout_ms
-            .div_euclid(1000)
-            .saturating_add_unsigned(grace_s)
-            .saturating_add(BACKSTOP_S)
-            .min(JOB_DEADLINE_LIMIT_S);
-        body.entry("activeDeadlineSeconds").or_insert(json!(backstop_s));
+        body.entry("activeDeadlineSeconds").or_insert(json!(backstop_s(timeout_ms, grace_s)));
     }
     let ended_by = body
         .get("activeDeadlineSeconds")
@@ -147,41 +133,15 @@ pub(super) fn objects(
     if pod.get(GRACE) == Some(&json!(0)) {
         pod.insert(GRACE.to_owned(), json!(grace_s));
     }
-    let grace_ms = grace_s.saturating_mul(1000);
     let pod_context = pod.get("securityContext").cloned().unwrap_or_default();
 
-    let containers = pod
-        .get_mut("containers")
-        .and_then(Value::as_array_mut)
-        .ok_or("the Job has no containers")?;
-    let main =
-        containers.iter_mut().find(|container| container["name"] == spec.command.name.as_str());
-    let main = main
-        .and_then(Value::as_object_mut)
-        .ok_or_else(|| format!("the Job has no container `{}`", spec.command.name))?;
+    let main = container(pod, &spec.command.name)?;
     let mut variables = variables(spec, main, &name, &secrets)?;
     if let Some(authorities) = authorities {
         secrets.insert(AUTHORITIES_FILE.to_owned(), authorities.to_owned());
-        let file = format!("{AUTHORITIES_DIRECTORY}/{AUTHORITIES_FILE}");
-        // Whoever names another file has a reason.
-        variables
-            .entry(CA_VARIABLE.to_owned())
-            .or_insert_with(|| json!({"name": CA_VARIABLE, "value": file}));
-        list(main, "volumeMounts")?.push(
-            json!({"name": AUTHORITIES, "mountPath": AUTHORITIES_DIRECTORY, "readOnly": true}),
-        );
+        add_authorities(main, &mut variables)?;
     }
-    if let Some(by) = ended_by {
-        variables.insert(
-            ENDED_BY_VARIABLE.to_owned(),
-            json!({"name": ENDED_BY_VARIABLE, "value": by.as_millis().to_string()}),
-        );
-    }
-    // Whoever knows better says so, there or with a flag of the wrapper.
-    variables.entry(KILL_AFTER_VARIABLE.to_owned()).or_insert_with(|| {
-        let kill_after_ms = grace_ms.saturating_sub(WRAPPER_SHARE_MS).max(grace_ms / 2);
-        json!({"name": KILL_AFTER_VARIABLE, "value": format!("{kill_after_ms}ms")})
-    });
+    add_times(&mut variables, ended_by, grace_s);
     add_variables(main, variables)?;
     let wrapper = cluster
         .place
@@ -199,6 +159,29 @@ pub(super) fn objects(
             .push(json!({"name": AUTHORITIES, "secret": {"secretName": name, "items": items}}));
     }
     Ok(Objects { name, job, is_replacement_ours, secrets, held, tries_again })
+}
+
+/// After how long the cluster ends a job with a timeout by itself, seconds.
+fn backstop_s(timeout_ms: i64, grace_s: u64) -> i64 {
+    timeout_ms
+        .div_euclid(1000)
+        .saturating_add_unsigned(grace_s)
+        .saturating_add(BACKSTOP_S)
+        .min(JOB_DEADLINE_LIMIT_S)
+}
+
+/// The container of a Pod that is the command.
+fn container<'a>(
+    pod: &'a mut Map<String, Value>,
+    name: &str,
+) -> Result<&'a mut Map<String, Value>, String> {
+    pod.get_mut("containers")
+        .and_then(Value::as_array_mut)
+        .ok_or("the Job has no containers")?
+        .iter_mut()
+        .find(|container| container["name"] == name)
+        .and_then(Value::as_object_mut)
+        .ok_or_else(|| format!("the Job has no container `{name}`"))
 }
 
 /// Whether Kubernetes may run the command more than once by what the Job's file says. `null` there
@@ -281,146 +264,6 @@ pub(super) fn applies_of(cluster: &ClusterJob) -> String {
         "{KIND_LABEL}={kind},{APPLICATION_LABEL}={application},{SERVICE_LABEL}={service},\
          {CHANNEL_LABEL}={channel}"
     )
-}
-
-/// The secret values, and what the wrapper needs to reach us, which is one too.
-fn secrets(spec: &JobSpec, reach: &[(String, String)]) -> BTreeMap<String, String> {
-    let ours = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key));
-    let given = ours.chain(reach).map(|(key, value)| (key.clone(), value.clone()));
-    given
-        .chain(
-            spec.hidden_variables().map(|(key, value)| (key, value.to_string_lossy().into_owned())),
-        )
-        .collect()
-}
-
-/// Every variable that is ours to set, in the form of a container's `env`.
-fn variables(
-    spec: &JobSpec,
-    container: &Map<String, Value>,
-    secret_name: &str,
-    secrets: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, Value>, String> {
-    let mut variables = BTreeMap::new();
-    for (key, value) in &spec.env {
-        variables.insert(key.clone(), json!({"name": key, "value": verbatim(value)}));
-    }
-    for key in secrets.keys() {
-        variables.insert(
-            key.clone(),
-            json!({"name": key, "valueFrom": {"secretKeyRef": {"name": secret_name, "key": key}}}),
-        );
-    }
-    let mut secret_keys = spec.secret_keys.clone();
-    secret_keys.extend(spec.hidden_variables().map(|(key, _)| key));
-    for variable in &spec.command.env {
-        if let EnvValue::KubernetesSecret { name, key } = &variable.value {
-            let reference = json!({"name": variable.key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}});
-            variables.insert(variable.key.clone(), reference);
-            secret_keys.push(variable.key.clone());
-        }
-    }
-    secret_keys.extend(own_secret_keys(container)?);
-    let mut seen = BTreeSet::new();
-    secret_keys.retain(|key| seen.insert(key.clone()));
-    if !secret_keys.is_empty() {
-        let joined = secret_keys.join(",");
-        variables.insert(
-            SECRET_KEYS_VARIABLE.to_owned(),
-            json!({"name": SECRET_KEYS_VARIABLE, "value": joined}),
-        );
-    }
-    Ok(variables)
-}
-
-/// The variables of the container's own file that are secret: those that come from a Secret, and
-/// those that it calls so.
-fn own_secret_keys(container: &Map<String, Value>) -> Result<Vec<String>, String> {
-    let mut keys = Vec::new();
-    for entry in container.get("env").and_then(Value::as_array).into_iter().flatten() {
-        let Some(name) = entry["name"].as_str() else { continue };
-        if name == SECRET_KEYS_VARIABLE {
-            let listed = entry["value"]
-                .as_str()
-                .ok_or_else(|| format!("`{SECRET_KEYS_VARIABLE}` of the Job has no `value`"))?;
-            keys.extend(wire::secret_keys(listed).map(str::to_owned));
-        } else if entry.pointer("/valueFrom/secretKeyRef").is_some() {
-            keys.push(name.to_owned());
-        }
-    }
-    Ok(keys)
-}
-
-/// What the container's own file says of a variable stands, unless the name is ours; it comes last,
-/// so that it can refer to the others.
-fn add_variables(
-    container: &mut Map<String, Value>,
-    ours: BTreeMap<String, Value>,
-) -> Result<(), String> {
-    let own = list(container, "env")?;
-    let is_ours = |entry: &Value| {
-        // Where its spool is the wrapper is told by whoever knows the volumes.
-        entry["name"]
-            .as_str()
-            .is_some_and(|name| name != SPOOL_VARIABLE && environment::is_ours(name))
-    };
-    own.retain(|entry| !is_ours(entry));
-    let named: Vec<String> =
-        own.iter().filter_map(|entry| entry["name"].as_str().map(str::to_owned)).collect();
-    let mut all: Vec<Value> =
-        ours.into_iter().filter(|(key, _)| !named.contains(key)).map(|(_, entry)| entry).collect();
-    all.append(own);
-    *own = all;
-    Ok(())
-}
-
-/// Puts the wrapper before the container's command; returns the container that brings it.
-fn wrap(
-    container: &mut Map<String, Value>,
-    pod_context: &Value,
-    spec: &JobSpec,
-    image: &str,
-) -> Result<Value, String> {
-    let texts = |list: Option<&Value>| -> Vec<String> {
-        let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
-    };
-    let command = texts(container.get("command"));
-    if command.is_empty() {
-        return Err("there is no command to put the wrapper before".to_owned());
-    }
-    let argv = [command, texts(container.get("args"))].concat();
-    let program = format!("{WRAPPER_DIRECTORY}/{WRAPPER}");
-    container.insert("command".to_owned(), json!([program, "exec"]));
-    container.insert("args".to_owned(), wrapped::arguments(spec, &argv).into());
-    list(container, "volumeMounts")?
-        .push(json!({"name": WRAPPER, "mountPath": WRAPPER_DIRECTORY, "readOnly": true}));
-    let mut init = Map::new();
-    init.insert("name".to_owned(), WRAPPER.into());
-    init.insert("image".to_owned(), image.into());
-    init.insert("command".to_owned(), json!([format!("/{WRAPPER}"), "install", WRAPPER_DIRECTORY]));
-    init.insert(
-        "volumeMounts".to_owned(),
-        json!([{"name": WRAPPER, "mountPath": WRAPPER_DIRECTORY}]),
-    );
-    // What a quota or a policy asks of one container it asks of all; the two never run at the same
-    // time.
-    for field in ["securityContext", "resources"] {
-        if let Some(value) = container.get(field) {
-            init.insert(field.to_owned(), value.clone());
-        }
-    }
-    let said = |field: &str| {
-        container
-            .get("securityContext")
-            .and_then(|own| own.get(field))
-            .or_else(|| pod_context.get(field))
-    };
-    if said("runAsNonRoot") == Some(&Value::Bool(true)) && said("runAsUser").is_none() {
-        // The command's image has a user of its own; the wrapper's may have none.
-        entry(&mut init, "securityContext")?.insert("runAsUser".to_owned(), WRAPPER_USER.into());
-    }
-    Ok(init.into())
 }
 
 fn add_labels(metadata: &mut Map<String, Value>, labels: &[(&str, String)]) -> Result<(), String> {

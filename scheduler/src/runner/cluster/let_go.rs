@@ -22,7 +22,7 @@ use super::leave::May;
 use super::over::{lost, taken_unseen};
 use super::sight::counts::had_pods;
 use super::stop::{RemainingPods, with_stray};
-use super::{later, told};
+use super::unstarted::{later, told};
 use crate::runner::evidence::{Never, OutcomeEvidence};
 
 /// Annotation of a Job that was let go.

@@ -312,18 +312,7 @@ impl JobFollower {
                 let learned = course.with_what_is_known(OutcomeEvidence { taken, ..lost(why) });
                 return ControlFlow::Break(self.over(learned, false, course, sight).await);
             }
-            Happened::AbsenceIsDue => {
-                (course.absent_at, course.stray) = (None, None);
-                match self.left().await {
-                    RemainingPods::Nothing => course.is_absent = true,
-                    RemainingPods::Stray(pod) => {
-                        (course.is_absent, course.stray) = (true, Some(pod))
-                    }
-                    RemainingPods::Own | RemainingPods::Unanswered => {
-                        course.absent_at = Some(Instant::now() + BEHIND_WITHIN)
-                    }
-                }
-            }
+            Happened::AbsenceIsDue => self.look_for_pods(course).await,
             // It may have been heard of meanwhile.
             Happened::ListeningIsDue if self.inner.delivery.hears(self.job) => {}
             Happened::ListeningIsDue => self.listen(course, sight).await,
@@ -342,6 +331,18 @@ impl JobFollower {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Looks whether a Pod is there that no watch shows.
+    async fn look_for_pods(&mut self, course: &mut Course) {
+        (course.absent_at, course.stray) = (None, None);
+        match self.left().await {
+            RemainingPods::Nothing => course.is_absent = true,
+            RemainingPods::Stray(pod) => (course.is_absent, course.stray) = (true, Some(pod)),
+            RemainingPods::Own | RemainingPods::Unanswered => {
+                course.absent_at = Some(Instant::now() + BEHIND_WITHIN)
+            }
+        }
     }
 
     /// Looks whether its wrapper left its report in the log, because it reaches nobody, and ends

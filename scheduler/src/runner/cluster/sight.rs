@@ -9,24 +9,22 @@
 //! node is gone when the node says so, not when the Pod is gone from the books.
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{
-    ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus,
-};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod, PodCondition, PodStatus};
 use schema::id::JobId;
 use schema::report::Report;
 use schema::time::Timestamp;
 
 use super::blockers::StartBlocker;
-use super::job;
-use super::lost_watch::LostWatch;
 use crate::runner::evidence::{self, Exit, Never, OutcomeEvidence, Taken};
 
 mod asked;
 mod container;
 pub(super) mod counts;
+mod failed;
 mod init;
 mod job_end;
 mod secretive;
+mod seen;
 mod taken;
 pub(super) mod tries;
 mod words;
@@ -35,128 +33,16 @@ pub(super) use asked::{asked_to_end, by_another_clock, ended_when_asked};
 pub(super) use init::{init_that_began, init_that_ran};
 pub(super) use job_end::{decided_by_job, is_failing, is_over, is_suspended_again};
 pub(super) use secretive::event_words;
+pub(super) use seen::{Sight, is_pod_over};
 pub(super) use taken::taken;
 
-use asked::with_what_was_seen;
-use container::{cannot_start, ended, last_end, never_made, runs, state, was_made};
+use container::{cannot_start, ended, last_end, never_made, runs, state};
 use counts::had_pods;
-use init::{failed_init, init_failure, waits_for_init};
-use job_end::{end_of, ended_by_deadline, failure};
+use failed::look_at_failure;
+use init::waits_for_init;
+use job_end::{end_of, ended_by_deadline};
 use secretive::node_words;
-use taken::run_although_asked;
 use words::{disruption, waits_for, words};
-
-/// All that the cluster shows of one job.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Sight {
-    /// The Job, as it was last seen.
-    pub(super) job: Option<Job>,
-    /// Whether it is gone.
-    pub(super) job_gone: bool,
-    /// The newest Pod, as it was last seen.
-    pub(super) pod: Option<Pod>,
-    /// Pods before that, as they were last seen: tries that are over, or on their way out.
-    pub(super) older: Vec<Pod>,
-    /// Whether the newest is gone.
-    pub(super) pod_gone: bool,
-    /// With `pod_gone`: whether nobody saw how it went, so that its last state is not known.
-    pub(super) pod_missed: bool,
-    /// Whether all Jobs, and all Pods, were listed since somebody looks.
-    pub(super) jobs_listed: bool,
-    pub(super) pods_listed: bool,
-    /// How often the watch of the Pods was lost.
-    pub(super) pods_broken: u32,
-    /// That the cluster does not show us the Jobs, or the Pods, since it last did.
-    pub(super) jobs_lost: Option<LostWatch>,
-    pub(super) pods_lost: Option<LostWatch>,
-    /// Containers that were seen to run in a Pod, by its uid, that had been asked to end.
-    pub(super) outlived: Vec<(Option<String>, String)>,
-}
-
-impl Sight {
-    /// Whether all that is there was seen once. Before that nothing is known to be absent.
-    pub(super) fn is_listed(&self) -> bool {
-        self.jobs_listed && self.pods_listed
-    }
-
-    /// What keeps us from seeing once all that is there.
-    pub(super) fn unlisted(&self) -> Option<&LostWatch> {
-        let pods = self.pods_lost.as_ref().filter(|_| !self.pods_listed);
-        self.jobs_lost.as_ref().filter(|_| !self.jobs_listed).or(pods)
-    }
-
-    /// What keeps us from seeing what happens, although all was listed once.
-    pub(super) fn unwatched(&self) -> Option<&LostWatch> {
-        self.jobs_lost
-            .iter()
-            .chain(&self.pods_lost)
-            .filter(|lost| lost.is_unlisted)
-            .min_by_key(|lost| lost.since)
-    }
-
-    /// Whether its Job is over and had a Pod, and there is none.
-    pub(super) fn lacks_its_pod(&self) -> bool {
-        self.pod.is_none()
-            && !self.job_gone
-            && self.job.as_ref().is_some_and(|job| is_over(job) && had_pods(job))
-    }
-
-    /// Whether its Job makes no other Pod.
-    pub(super) fn is_job_over(&self) -> bool {
-        self.job_gone || self.job.as_ref().is_some_and(is_over)
-    }
-
-    /// Takes in a Pod as it is now.
-    pub(super) fn see(&mut self, pod: &Pod) {
-        let before = self
-            .older
-            .iter()
-            .chain(&self.pod)
-            .find(|before| before.metadata.uid == pod.metadata.uid);
-        let pod = &before.map_or_else(|| pod.clone(), |before| with_what_was_seen(pod, before));
-        for container in run_although_asked(pod) {
-            let outlived = (pod.metadata.uid.clone(), container.to_owned());
-            if self.outlived.len() < OUTLIVED_LIMIT && !self.outlived.contains(&outlived) {
-                self.outlived.push(outlived);
-            }
-        }
-        let made_at = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(time);
-        let is_other = |of: &Pod| of.metadata.name != pod.metadata.name;
-        self.older.retain(is_other);
-        if self
-            .pod
-            .as_ref()
-            .is_some_and(|newest| is_other(newest) && made_at(newest) > made_at(pod))
-        {
-            self.older.push(pod.clone());
-        } else {
-            (self.pod_gone, self.pod_missed) = (false, false);
-            self.older.extend(self.pod.replace(pod.clone()).filter(is_other));
-        }
-        if self.older.len() > OLDER_LIMIT {
-            self.older.sort_by_key(|pod| made_at(pod));
-            self.older.remove(0);
-        }
-    }
-
-    /// Whether every container of its Pod has ended.
-    pub(super) fn is_pod_over(&self) -> bool {
-        self.pod_gone || self.pod.as_ref().is_some_and(is_pod_over)
-    }
-}
-
-/// Whether every container of a Pod has ended.
-pub(super) fn is_pod_over(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
-}
-
-/// Most Pods of one Job that are remembered beside the newest. What became of those before them its
-/// Job's counts say.
-const OLDER_LIMIT: usize = 8;
-
-/// Most containers that are remembered to have run in a Pod that had been asked to end.
-const OUTLIVED_LIMIT: usize = 256;
 
 /// What to look at.
 #[derive(Debug, Clone, Copy)]
@@ -350,72 +236,6 @@ pub(super) fn had_node(pod: &Pod) -> bool {
         .as_ref()
         .is_some_and(|spec| spec.node_name.as_ref().is_some_and(|name| !name.is_empty()))
         || status.is_some_and(is_bound)
-}
-
-/// A Pod that failed although its command's container did not end: refused by its node, evicted
-/// before anything started, or called so by somebody who does not hear of its node any more.
-fn look_at_failure(
-    pod: &Pod,
-    sight: &Sight,
-    main: Option<&ContainerStatus>,
-    subject: SightSubject<'_>,
-) -> SightOutcome {
-    let empty = PodStatus::default();
-    let status = pod.status.as_ref().unwrap_or(&empty);
-    let by_somebody =
-        || taken(pod, sight, subject).filter(|_| !subject.deleted).map(|taken| taken.why);
-    let by_whom = disruption(status).or_else(by_somebody);
-    let why = by_whom.clone().unwrap_or_else(|| {
-        words(status.reason.as_deref(), status.message.as_deref(), "its Pod failed")
-    });
-    let never_started =
-        !subject.started && (!had_node(pod) || is_refused(status) || is_unmade(status, main));
-    if !never_started {
-        return lost(&why, false);
-    }
-    // What the user's own container does in its place has effects: it is not done again and again.
-    match (init_failure(pod), init_that_began(pod)) {
-        (Some((job::WRAPPER, failed)), None) => never(failed, true),
-        (Some((_, failed)), _) => {
-            never(by_whom.map_or(failed.clone(), |whom| format!("{whom}; {failed}")), false)
-        }
-        (None, Some(name)) => never(
-            format!(
-                "{why}; its init container `{name}` had begun and may have done something, so it \
-                 is not tried again by itself"
-            ),
-            false,
-        ),
-        (None, None) => never(why, true),
-    }
-}
-
-/// The node's own word on a container that it did not make, of a Pod that failed.
-fn is_unmade(status: &PodStatus, main: Option<&ContainerStatus>) -> bool {
-    let waits = main.is_some_and(|main| {
-        !was_made(main) && state(main).is_some_and(|state| state.waiting.is_some())
-    });
-    waits && (disruption(status).is_none() || failed_init(status).is_some())
-}
-
-/// Whether a node refused a Pod, so that nothing of it was ever made there. Source: `rejectPod` of
-/// the kubelet, and the reasons of its admission handlers in releases that did not yet say so in
-/// the message.
-fn is_refused(status: &PodStatus) -> bool {
-    let reason = status.reason.as_deref().unwrap_or_default();
-    let by_reason = reason.starts_with("OutOf")
-        || matches!(
-            reason,
-            "NodeAffinity"
-                | "NodePorts"
-                | "UnexpectedAdmissionError"
-                | "TopologyAffinityError"
-                | "PodOSNotSupported"
-                | "InvalidNodeInfo"
-        );
-    let by_message =
-        status.message.as_deref().is_some_and(|message| message.starts_with("Pod was rejected"));
-    (by_reason || by_message) && !status.container_statuses.iter().flatten().any(was_made)
 }
 
 /// The container has ended: by itself, or not.

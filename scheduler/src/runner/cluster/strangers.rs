@@ -24,7 +24,8 @@ use super::let_go::is_suspended;
 use super::record::Record;
 use super::sight::counts::makes_no_more;
 use super::sight::{by_another_clock, is_pod_over};
-use super::{ClusterInner, ClusterRunner, FORGET_AGAIN, later, sight, told};
+use super::unstarted::{later, told};
+use super::{ClusterInner, ClusterRunner, FORGET_AGAIN, sight};
 use crate::runner::ClusterJob;
 use crate::runner::evidence::Never;
 

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::course::Course;
 use super::follow::JobFollower;
-use super::later;
 use super::sight::init_that_began;
 use super::sight::tries::{PodAttempts, tried};
 use super::sight::{Sight, SightOutcome, look};
+use super::unstarted::later;
 use crate::runner::evidence::OutcomeEvidence;
 
 /// How often it is asked whether what has not begun still may: a Pod that nothing keeps waiting

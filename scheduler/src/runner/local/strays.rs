@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use schema::id::{InstanceId, JobId};
 
+use super::deleted::remove_instances;
 use super::directory::SpoolContents;
 use super::left::{self, LONG_LOOK, LeftOvers, Trace};
 use super::process::Wrapper;
 use super::pursue::{CLAIMING_LOOK, CLAIMING_LOOKS};
-use super::{LocalInner, LocalRunner, remove_instances};
+use super::{LocalInner, LocalRunner};
 use crate::removal::remove_all;
 use crate::runner::Instance;
 

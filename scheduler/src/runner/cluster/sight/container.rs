@@ -5,9 +5,12 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, Conta
 use super::words::words;
 use super::{Sight, SightSubject};
 
+/// Reasons of a node for a container that was made and never ran.
+pub(super) const CANNOT_START: &[&str] = &["ContainerCannotRun", "StartError"];
+
 /// Whether a container was made and never ran.
 pub(super) fn cannot_start(ended: &ContainerStateTerminated) -> bool {
-    matches!(ended.reason.as_deref(), Some("StartError" | "ContainerCannotRun"))
+    ended.reason.as_deref().is_some_and(|reason| CANNOT_START.contains(&reason))
 }
 
 /// Of a Pod that was deleted while it waited the node says "unknown" of a container that it never

@@ -5,18 +5,17 @@
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, PodSpec, Volume};
 use kube::ResourceExt;
 
+use super::container::CANNOT_START;
 use super::words;
 
 /// Reasons of a node with which it repeats what a container was to run, or what a probe or a hook
-/// of it printed.
+/// of it printed, beside those of [`CANNOT_START`].
 const REPEATING: &[&str] = &[
-    "ContainerCannotRun",
     "CreateContainerError",
     "FailedPostStartHook",
     "FailedPreStopHook",
     "PostStartHookError",
     "RunContainerError",
-    "StartError",
     "Unhealthy",
 ];
 
@@ -84,6 +83,15 @@ pub(super) fn untold(pod: &Pod, container: &str, reason: Option<&str>, read_it: 
     format!("{reason} (it knows a Secret, so what {who} is not told here: `{command}` shows it)")
 }
 
+/// What is told in place of what a node says of a container, if that may hold a Secret's value.
+fn untold_of_node(pod: &Pod, container: &str, reason: &str, message: &str) -> Option<String> {
+    let repeats = CANNOT_START.contains(&reason)
+        || REPEATING.contains(&reason)
+        || (reason == "Failed" && message.starts_with(FAILED_TO_RUN));
+    (repeats && knows_a_secret(pod, container))
+        .then(|| untold(pod, container, Some(reason), ReadIt::InItsPod))
+}
+
 /// What a node says of a container.
 pub(super) fn node_words(
     pod: &Pod,
@@ -92,11 +100,10 @@ pub(super) fn node_words(
     message: Option<&str>,
     otherwise: &str,
 ) -> String {
-    let repeats = message.is_some() && reason.is_some_and(|reason| REPEATING.contains(&reason));
-    if repeats && knows_a_secret(pod, container) {
-        return untold(pod, container, reason, ReadIt::InItsPod);
-    }
-    words(reason, message, otherwise)
+    reason
+        .zip(message)
+        .and_then(|(reason, message)| untold_of_node(pod, container, reason, message))
+        .unwrap_or_else(|| words(reason, message, otherwise))
 }
 
 /// What an event says. `field`: the part of the Pod that it is about, as
@@ -108,12 +115,9 @@ pub(in super::super) fn event_words(
     message: &str,
 ) -> String {
     let container = field.and_then(|field| field.split_once('{')?.1.strip_suffix('}'));
-    let repeats =
-        REPEATING.contains(&reason) || (reason == "Failed" && message.starts_with(FAILED_TO_RUN));
-    match pod.zip(container).filter(|(pod, container)| repeats && knows_a_secret(pod, container)) {
-        Some((pod, container)) => untold(pod, container, Some(reason), ReadIt::InItsPod),
-        None => format!("{reason}: {message}"),
-    }
+    pod.zip(container)
+        .and_then(|(pod, container)| untold_of_node(pod, container, reason, message))
+        .unwrap_or_else(|| format!("{reason}: {message}"))
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 use schema::time::Timestamp;
 
 use super::asked::asked_by;
-use super::{
-    OLDER_LIMIT, Sight, asked_to_end, cannot_start, ended, failure, had_node, is_pod_over,
-    is_refused, is_unmade, never_made, runs, state, time, was_made,
-};
+use super::container::{cannot_start, ended, never_made, runs, state, was_made};
+use super::failed::{is_refused, is_unmade};
+use super::job_end::failure;
+use super::seen::OLDER_LIMIT;
+use super::{Sight, asked_to_end, had_node, is_pod_over, time};
 
 /// What a Job allows when it does not say. Source: `backoffLimit` of batch/v1.
 const BACKOFF_LIMIT: i32 = 6;
