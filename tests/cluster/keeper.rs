@@ -7,9 +7,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, ServiceAccount};
-use kube::Api;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
@@ -18,6 +15,10 @@ use super::images::{Image, TOOLS};
 use super::layout::{self, ADDRESS, ETCD, ETCD_PEERS, Layout, NODE, SERVICES};
 use super::outage::Part;
 use super::{configs, failed, parts, sweep};
+
+mod ready;
+
+use ready::{answers, can_run_pods, runtime, sign_of_life};
 
 /// How long nobody uses the cluster before it ends: longer than from one test program to the next.
 const IDLE: Duration = Duration::from_secs(60);
@@ -358,49 +359,6 @@ impl Keeper {
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| error.to_string())
-}
-
 fn flags(pairs: &[(&str, &str)]) -> Vec<String> {
     pairs.iter().map(|(name, value)| format!("--{name}={value}")).collect()
-}
-
-async fn client(layout: &Layout) -> Option<kube::Client> {
-    let kubeconfig = kube::config::Kubeconfig::read_from(layout.admin_kubeconfig()).ok()?;
-    let config =
-        kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
-    kube::Client::try_from(config).ok()
-}
-
-async fn answers(layout: &Layout) -> bool {
-    let Some(client) = client(layout).await else { return false };
-    let Ok(nodes) =
-        tokio::time::timeout(READY_WITHIN, Api::<Node>::all(client).list(&Default::default()))
-            .await
-    else {
-        return false;
-    };
-    nodes.is_ok()
-}
-
-/// The node is ready, and the controllers have made the account that Pods run as.
-async fn can_run_pods(layout: &Layout) -> bool {
-    let Some(client) = client(layout).await else { return false };
-    let node = Api::<Node>::all(client.clone()).get(NODE).await;
-    let conditions = node.ok().and_then(|node| node.status?.conditions).unwrap_or_default();
-    let ready =
-        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
-    ready && Api::<ServiceAccount>::namespaced(client, "default").get("default").await.is_ok()
-}
-
-/// When the kubelet was heard of last, if Pods can run.
-async fn sign_of_life(layout: &Layout) -> Option<String> {
-    let lease =
-        Api::<Lease>::namespaced(client(layout).await?, "kube-node-lease").get(NODE).await.ok()?;
-    let renewed = lease.spec?.renew_time?;
-    can_run_pods(layout).await.then(|| renewed.0.to_string())
 }

@@ -1,5 +1,7 @@
 //! `examples/kubernetes` on a real cluster, as its README says.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::json;
 use tests::cluster::{ADDRESS, Cluster, Image};
 use tests::scheduler::{Scheduler, Start};
@@ -9,22 +11,9 @@ use tests::{copy, programs, wait};
 const BUSYBOX: &str = "docker.io/library/busybox:1.36";
 const WRAPPER: &str = concat!("docker.io/library/pvn-wrapper:", env!("CARGO_PKG_VERSION"));
 
-#[test]
-fn the_example_converges_with_job_files_a_task_info_and_an_approval() {
-    let Some(cluster) =
-        Cluster::get("the_example_converges_with_job_files_a_task_info_and_an_approval")
-    else {
-        return;
-    };
-    let wrapper = programs::program("pvn-wrapper");
-    cluster.import(
-        &Image::empty(WRAPPER).program("pvn-wrapper", &wrapper).entrypoint(&["/pvn-wrapper"]),
-    );
-    cluster.import(&Image::with_tools(BUSYBOX).program("unused/pvn-wrapper", &wrapper));
-
-    let mut scheduler = Scheduler::stopped_at(ADDRESS);
-    let site = scheduler.home().join("site");
-    std::fs::create_dir(&site).expect("a directory can be made");
+/// A copy of the example in a namespace of its own, with everything there that its README makes
+/// first; its volume is `site`.
+fn set_up(cluster: &Cluster, scheduler: &Scheduler, site: &Path) -> PathBuf {
     // Tests of other checkouts run the same example beside this one.
     let account = cluster.account();
     let namespace = account.name("example");
@@ -52,6 +41,26 @@ fn the_example_converges_with_job_files_a_task_info_and_an_approval() {
     });
     cluster.kubectl(&["create", "-f", "-"], &volume.to_string());
     cluster.kubectl(&["apply", "-f", "-"], &setup);
+    example
+}
+
+#[test]
+fn the_example_converges_with_job_files_a_task_info_and_an_approval() {
+    let Some(cluster) =
+        Cluster::get("the_example_converges_with_job_files_a_task_info_and_an_approval")
+    else {
+        return;
+    };
+    let wrapper = programs::program("pvn-wrapper");
+    cluster.import(
+        &Image::empty(WRAPPER).program("pvn-wrapper", &wrapper).entrypoint(&["/pvn-wrapper"]),
+    );
+    cluster.import(&Image::with_tools(BUSYBOX).program("unused/pvn-wrapper", &wrapper));
+
+    let mut scheduler = Scheduler::stopped_at(ADDRESS);
+    let site = scheduler.home().join("site");
+    std::fs::create_dir(&site).expect("a directory can be made");
+    let example = set_up(&cluster, &scheduler, &site);
 
     scheduler.run(&Start::default());
     scheduler.ok(&[

@@ -41,6 +41,20 @@ fn following_a_log_ends_when_nobody_reads_it_any_more() {
     scheduler.channel_becomes("s", "c", "CONVERGED");
 }
 
+/// What is told on stderr where stdout cannot be written.
+fn said_on_a_full_disk(scheduler: &Scheduler, arguments: &[&str]) -> String {
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("it is there");
+    let told =
+        scheduler.client(arguments.iter()).stdout(full).output().expect("pvnctl can be started");
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(
+        told.status.code() == Some(1)
+            && said.contains("cannot write the output: No space left on device"),
+        "{said}"
+    );
+    said
+}
+
 #[test]
 fn a_command_whose_exit_code_is_the_answer_goes_on_when_nobody_reads_it() {
     let scheduler = Scheduler::start();
@@ -74,20 +88,10 @@ fn a_command_whose_exit_code_is_the_answer_goes_on_when_nobody_reads_it() {
         "whose output is the answer needs no reader"
     );
     // On a full disk what was done is told on stderr: who tries again does it twice.
-    let full = |arguments: &[&str]| {
-        let full = std::fs::File::options().write(true).open("/dev/full").expect("it is there");
-        let told = scheduler
-            .client(arguments.iter())
-            .stdout(full)
-            .output()
-            .expect("pvnctl can be started");
-        let said = String::from_utf8_lossy(&told.stderr).into_owned();
-        assert!(
-            told.status.code() == Some(1)
-                && said.contains("cannot write the output: No space left on device"),
-            "{said}"
-        );
-        said
+    let full = |arguments: &[&str]| said_on_a_full_disk(&scheduler, arguments);
+    let version = || {
+        let channel = scheduler.channel("s", "c");
+        channel["desiredVersion"].as_str().expect("it has a version").to_owned()
     };
     let said = full(&["services", "list"]);
     assert!(!said.contains("all the same"), "{said}");
@@ -96,17 +100,10 @@ fn a_command_whose_exit_code_is_the_answer_goes_on_when_nobody_reads_it() {
         &["services", "push", "s", "--app", "app", "--wait", "-o", "json"],
     ] {
         let said = full(arguments);
-        let version = scheduler.channel("s", "c")["desiredVersion"]
-            .as_str()
-            .expect("it has a version")
-            .to_owned();
-        assert!(said.contains(&format!("{version} is released all the same")), "{said}");
+        assert!(said.contains(&format!("{} is released all the same", version())), "{said}");
     }
     let said = full(&["configs", "apply", file, "--no-prompt", "--push"]);
-    let version = scheduler.channel("s", "c")["desiredVersion"]
-        .as_str()
-        .expect("it has a version")
-        .to_owned();
+    let version = version();
     assert!(
         said.contains(&format!("it is applied all the same, and {version} of app/s is released")),
         "{said}"

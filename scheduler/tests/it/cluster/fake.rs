@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
 mod answers;
+mod deletions;
 mod pods;
+mod watches;
 
 use answers::{answer, list_of, merge, pod_of};
 
@@ -164,97 +166,6 @@ impl Fake {
         self.change(&mut self.world.lock().unwrap(), path, object);
     }
 
-    /// Deletes what has this in its path and no finalizer; the watches are told.
-    pub(super) fn delete(&self, part: &str) {
-        self.delete_if(part, |_| true);
-    }
-
-    fn delete_if(&self, part: &str, also: impl Fn(&Value) -> bool) {
-        let mut world = self.world.lock().unwrap();
-        let goes = |path: &str, object: &Value| {
-            path.contains(part) && object["metadata"]["finalizers"].is_null() && also(object)
-        };
-        let paths: Vec<String> = world
-            .objects
-            .iter()
-            .filter(|(path, object)| goes(path, object))
-            .map(|(path, _)| path.clone())
-            .collect();
-        for path in paths {
-            let object = world.objects.remove(&path).expect("it is there");
-            // Nobody may be watching.
-            let _ = self
-                .changes
-                .send(Change::Event(list_of(&path), json!({"type": "DELETED", "object": object})));
-        }
-    }
-
-    /// What a request for one object's end does, under its preconditions.
-    fn remove(&self, path: &str, options: &Value) -> Result<Value, u16> {
-        let removed = self.world.lock().unwrap().objects.get(path).cloned().ok_or(404_u16)?;
-        let wanted = &options["preconditions"];
-        let is_other =
-            |field: &str| !wanted[field].is_null() && wanted[field] != removed["metadata"][field];
-        if is_other("uid") || is_other("resourceVersion") {
-            return Err(409);
-        }
-        self.delete(path);
-        if path.contains("/jobs/") {
-            // As the garbage collector would, once the node has said what became of its containers.
-            self.end_unmade();
-            self.collect();
-        }
-        Ok(removed)
-    }
-
-    /// Deletes the Pod of this number ([`Fake::try_pod`]).
-    pub(super) fn delete_pod(&self, number: u32) {
-        let name = self.object("/jobs/").expect("a Job was made")["metadata"]["name"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        self.delete(&format!("/pods/{name}-{number}"));
-    }
-
-    /// What a node says of a container that it has not made when its Pod is deleted.
-    fn end_unmade(&self) {
-        let mut world = self.world.lock().unwrap();
-        let pods: Vec<(String, Value)> = world
-            .objects
-            .iter()
-            .filter(|(path, _)| path.contains("/pods/"))
-            .map(|(path, pod)| (path.clone(), pod.clone()))
-            .collect();
-        for (path, mut pod) in pods {
-            let Some(state) = pod
-                .pointer_mut("/status/containerStatuses/0/state")
-                .filter(|state| !state["waiting"].is_null())
-            else {
-                continue;
-            };
-            *state = json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "could not be located"}});
-            pod["status"]["phase"] = "Failed".into();
-            pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-            self.change(&mut world, &path, pod);
-        }
-    }
-
-    /// Asks the Pod that a field selector names to end: it is there until its node says that it
-    /// has.
-    fn ask_to_end(&self, uri: &Uri, body: &[u8]) -> Value {
-        let Query(asked) = Query::<BTreeMap<String, String>>::try_from_uri(uri).unwrap();
-        let name = asked["fieldSelector"].strip_prefix("metadata.name=").expect("one is named");
-        let path = format!("{}/{name}", uri.path());
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
-        let mut world = self.world.lock().unwrap();
-        let mut pod = world.objects.get(&path).cloned().expect("it is there");
-        pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-        pod["metadata"]["deletionGracePeriodSeconds"] =
-            body.get("gracePeriodSeconds").cloned().unwrap_or(json!(30));
-        self.change(&mut world, &path, pod);
-        json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": []})
-    }
-
     pub(super) fn exit_with(&self, code: i32) {
         self.world.lock().unwrap().exit_code = code;
     }
@@ -273,13 +184,6 @@ impl Fake {
         for job in jobs {
             self.run(&mut world, &job);
         }
-    }
-
-    /// Every watch that is open ends; `too_old` of those that follow are told 410.
-    pub(super) fn end_watches(&self, too_old: u32) {
-        self.world.lock().unwrap().too_old = too_old;
-        // Nobody may be watching.
-        let _ = self.changes.send(Change::End);
     }
 
     /// Whoever asks from now on hears that this is not permitted.
@@ -315,11 +219,6 @@ impl Fake {
         self.world.lock().unwrap().requests.clone()
     }
 
-    /// How many watches are open; what changes from now on they are told.
-    pub(super) fn watchers(&self) -> usize {
-        self.changes.receiver_count()
-    }
-
     /// An object, by what its path ends with.
     pub(super) fn object(&self, kind: &str) -> Option<Value> {
         let world = self.world.lock().unwrap();
@@ -329,11 +228,6 @@ impl Fake {
     /// Whether the Job was told to end its Pod now.
     pub(super) fn is_job_told_to_end(&self) -> bool {
         self.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)
-    }
-
-    /// Takes an object away without telling the watches, as when an event is lost.
-    pub(super) fn lose(&self, kind: &str) {
-        self.world.lock().unwrap().objects.retain(|path, _| !path.contains(kind));
     }
 
     fn change(&self, world: &mut World, path: &str, mut object: Value) -> Value {
@@ -441,52 +335,5 @@ impl Fake {
             .map(|(_, object)| object);
         let items: Vec<&Value> = all.filter(|object| is_wanted(object)).collect();
         json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": world.version.to_string()}, "items": items})
-    }
-
-    fn watch(&self, path: &str, query: &str) -> Response {
-        let list = if path.ends_with("/pods") { "pods" } else { "jobs" };
-        let since = query
-            .split('&')
-            .find_map(|pair| pair.strip_prefix("resourceVersion=")?.parse::<u64>().ok())
-            .unwrap_or_default();
-        // Under one lock, so that no change falls between what was and what will be.
-        let (too_old, past, changes) = {
-            let mut world = self.world.lock().unwrap();
-            let too_old = world.too_old > 0;
-            world.too_old = world.too_old.saturating_sub(1);
-            let below = format!("{path}/");
-            let version = |object: &Value| {
-                object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap()
-            };
-            let newer = world
-                .objects
-                .iter()
-                .filter(|(name, object)| name.starts_with(&below) && version(object) > since);
-            let past: Vec<String> = newer
-                .map(|(_, object)| format!("{}\n", json!({"type": "MODIFIED", "object": object})))
-                .collect();
-            (too_old, past, self.changes.subscribe())
-        };
-        if too_old {
-            let gone = json!({"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old resource version"}});
-            return format!("{gone}\n").into_response();
-        }
-        let changes = futures::stream::unfold(changes, |mut changes| async move {
-            Some((changes.recv().await.ok()?, changes))
-        });
-        let lines = changes
-            .take_while(|change| futures::future::ready(!matches!(change, Change::End)))
-            .filter_map(move |change| {
-                let line = match change {
-                    Change::Event(about, event) if about == list => {
-                        Some(Ok::<_, std::io::Error>(format!("{event}\n")))
-                    }
-                    _ => None,
-                };
-                futures::future::ready(line)
-            });
-        Response::new(Body::from_stream(
-            futures::stream::iter(past.into_iter().map(Ok)).chain(lines),
-        ))
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs and their Secrets, as they are sent.
 
 use super::*;
-use crate::compile::{ClusterPlace, Command, EnvVar};
+use crate::compile::{ClusterPlace, Command, EnvValue, EnvVar};
 
 fn spec(job: Value) -> (JobSpec, ClusterJob) {
     let cluster = ClusterJob {

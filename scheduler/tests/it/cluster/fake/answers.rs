@@ -1,5 +1,7 @@
 //! What it answers to each request.
 
+use std::ops::ControlFlow;
+
 use super::*;
 
 /// Which watch is told of what has this path.
@@ -31,7 +33,7 @@ pub(super) async fn answer(State(fake): State<Fake>, request: Request) -> Respon
         let at = world.faults.iter().position(|(of, part, _)| *of == method && path.contains(part));
         at.and_then(|at| world.faults.remove(at)).map(|(_, _, fault)| fault)
     };
-    let is_watch = query.contains("watch=true") || query.contains("watch=1");
+    let is_watch = asks_to_watch(query);
     let token = fake.world.lock().unwrap().token;
     let authorization = parts
         .headers
@@ -59,64 +61,19 @@ pub(super) async fn answer(State(fake): State<Fake>, request: Request) -> Respon
         _ => {}
     }
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    // Only server-side apply makes what is not there.
     let is_applied = parts
         .headers
         .get("content-type")
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/apply-patch"));
-    let (code, answer) = match method {
-        Method::PATCH if query.contains("dryRun") => {
-            (StatusCode::OK, serde_json::from_slice(&bytes).unwrap())
-        }
-        // Only server-side apply makes what is not there.
-        Method::PATCH if !is_applied && !fake.world.lock().unwrap().objects.contains_key(&path) => {
-            return status(404);
-        }
-        Method::PATCH => {
-            let patch: Value = serde_json::from_slice(&bytes).unwrap();
-            let is_by_force = !is_applied || query.contains("force=true");
-            if fault == Some(Fault::AgainLater) {
-                let (fake, path, patch) = (fake.clone(), path.clone(), patch.clone());
-                tokio::spawn(async move {
-                    drop(fake.held.acquire().await);
-                    fake.apply(&path, patch, is_by_force);
-                });
-            }
-            fake.apply(&path, patch, is_by_force)
-        }
-        Method::POST if path.ends_with("/selfsubjectaccessreviews") => {
-            (StatusCode::CREATED, fake.review(serde_json::from_slice(&bytes).unwrap()))
-        }
-        Method::POST if path.ends_with("/secrets") => {
-            fake.create(&path, serde_json::from_slice(&bytes).unwrap())
-        }
-        Method::GET if path == "/version" => (StatusCode::OK, version()),
-        Method::GET
-            if is_watch
-                && fake.world.lock().unwrap().forbidden.contains(&("watch", list_of(&path))) =>
-        {
-            return said(403, "this may not be watched");
-        }
-        Method::GET if is_watch => return fake.watch(&path, query),
-        Method::GET if path.ends_with("/log") => {
-            return fake.world.lock().unwrap().log.clone().into_response();
-        }
-        Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => {
-            (StatusCode::OK, fake.list(&path, &parts.uri))
-        }
-        Method::GET => match fake.world.lock().unwrap().objects.get(&path).cloned() {
-            Some(object) => (StatusCode::OK, object),
-            None => return status(404),
-        },
-        Method::DELETE if path.ends_with("/pods") => {
-            (StatusCode::OK, fake.ask_to_end(&parts.uri, &bytes))
-        }
-        Method::DELETE => {
-            match fake.remove(&path, &serde_json::from_slice(&bytes).unwrap_or_default()) {
-                Ok(removed) => (StatusCode::OK, removed),
-                Err(code) => return status(code),
-            }
-        }
-        _ => return status(405),
+    let done = if is_applied && !query.contains("dryRun") {
+        ControlFlow::Continue(applied(&fake, fault, &parts.uri, &bytes))
+    } else {
+        act(&fake, &method, &parts.uri, &bytes)
+    };
+    let (code, answer) = match done {
+        ControlFlow::Continue(done) => done,
+        ControlFlow::Break(answer) => return answer,
     };
     match (fault, code) {
         (Some(Fault::DoneButTimedOut), _) => status(504),
@@ -124,6 +81,76 @@ pub(super) async fn answer(State(fake): State<Fake>, request: Request) -> Respon
         (_, StatusCode::CONFLICT) => status(409),
         _ => (code, axum::Json(answer)).into_response(),
     }
+}
+
+fn asks_to_watch(query: &str) -> bool {
+    query.contains("watch=true") || query.contains("watch=1")
+}
+
+fn applied(fake: &Fake, fault: Option<Fault>, uri: &Uri, bytes: &[u8]) -> (StatusCode, Value) {
+    let patch: Value = serde_json::from_slice(bytes).unwrap();
+    let is_by_force = uri.query().unwrap_or_default().contains("force=true");
+    if fault == Some(Fault::AgainLater) {
+        let (fake, path, patch) = (fake.clone(), uri.path().to_owned(), patch.clone());
+        tokio::spawn(async move {
+            drop(fake.held.acquire().await);
+            fake.apply(&path, patch, is_by_force);
+        });
+    }
+    fake.apply(uri.path(), patch, is_by_force)
+}
+
+/// What comes of a request that nothing goes wrong with; an answer that is no object is the other
+/// way out.
+fn act(
+    fake: &Fake,
+    method: &Method,
+    uri: &Uri,
+    bytes: &[u8],
+) -> ControlFlow<Response, (StatusCode, Value)> {
+    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+    let is_watch = asks_to_watch(query);
+    ControlFlow::Continue(match *method {
+        Method::PATCH if query.contains("dryRun") => {
+            (StatusCode::OK, serde_json::from_slice(bytes).unwrap())
+        }
+        Method::PATCH if !fake.world.lock().unwrap().objects.contains_key(path) => {
+            return ControlFlow::Break(status(404));
+        }
+        Method::PATCH => fake.patch(path, serde_json::from_slice(bytes).unwrap()),
+        Method::POST if path.ends_with("/selfsubjectaccessreviews") => {
+            (StatusCode::CREATED, fake.review(serde_json::from_slice(bytes).unwrap()))
+        }
+        Method::POST if path.ends_with("/secrets") => {
+            fake.create(path, serde_json::from_slice(bytes).unwrap())
+        }
+        Method::GET if path == "/version" => (StatusCode::OK, version()),
+        Method::GET
+            if is_watch
+                && fake.world.lock().unwrap().forbidden.contains(&("watch", list_of(path))) =>
+        {
+            return ControlFlow::Break(said(403, "this may not be watched"));
+        }
+        Method::GET if is_watch => return ControlFlow::Break(fake.watch(path, query)),
+        Method::GET if path.ends_with("/log") => {
+            return ControlFlow::Break(fake.world.lock().unwrap().log.clone().into_response());
+        }
+        Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => {
+            (StatusCode::OK, fake.list(path, uri))
+        }
+        Method::GET => match fake.world.lock().unwrap().objects.get(path).cloned() {
+            Some(object) => (StatusCode::OK, object),
+            None => return ControlFlow::Break(status(404)),
+        },
+        Method::DELETE if path.ends_with("/pods") => (StatusCode::OK, fake.ask_to_end(uri, bytes)),
+        Method::DELETE => {
+            match fake.remove(path, &serde_json::from_slice(bytes).unwrap_or_default()) {
+                Ok(removed) => (StatusCode::OK, removed),
+                Err(code) => return ControlFlow::Break(status(code)),
+            }
+        }
+        _ => return ControlFlow::Break(status(405)),
+    })
 }
 
 /// The metadata of a Pod that a Job owns.
