@@ -56,7 +56,6 @@ pub struct Blobs {
 /// A blob as it lies on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lying {
-    /// Which.
     pub id: BlobId,
     /// When it was last put, or needed.
     pub needed_at: SystemTime,

@@ -34,7 +34,6 @@ pub struct ClockReading {
 /// The machine's run, for whoever compares two processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineBoot {
-    /// Which one.
     pub id: String,
     /// How long it has lasted, milliseconds, suspension included.
     pub uptime_ms: i64,

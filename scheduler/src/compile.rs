@@ -72,9 +72,7 @@ pub struct Earlier<'a> {
 /// A release, as far as its instances depend on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Release<'a> {
-    /// Its id.
     pub id: ReleaseId,
-    /// Its version.
     pub version: &'a str,
     /// When it was made.
     pub released_at: Timestamp,
@@ -228,7 +226,6 @@ pub fn compile_earlier(
 /// commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledInstance {
-    /// The channel.
     pub channel: ChannelName,
     /// The custom runtime that serves it.
     pub runtime: RuntimeName,
@@ -335,7 +332,6 @@ impl Command {
 /// One environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvVar {
-    /// Its key.
     pub key: String,
     /// Its value, or where to find it.
     pub value: EnvValue,
@@ -349,7 +345,6 @@ pub enum EnvValue {
     /// A secret of the store; `version` 0 is the latest. Opened at the start of each job and never
     /// stored.
     Secret {
-        /// Its key.
         key: String,
         /// Its version; 0 = the latest.
         version: u64,

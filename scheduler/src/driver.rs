@@ -81,11 +81,8 @@ impl Caller {
 /// A service instance as people name it; each part a name or an id.
 #[derive(Debug, Clone)]
 pub struct InstanceTarget {
-    /// The application.
     pub application: String,
-    /// The service.
     pub service: String,
-    /// The channel.
     pub channel: String,
 }
 

@@ -48,7 +48,6 @@ pub struct OutputRange {
     pub placed: PlacedJob,
     /// What it reported, once it has ended.
     pub report: Option<Box<Report>>,
-    /// Which of its streams.
     pub stream: Stream,
     /// From which byte on.
     pub offset: u64,

@@ -7,16 +7,12 @@ use schema::id::{
 /// The names and ids of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceNames {
-    /// Its application.
     pub application: (ApplicationId, ApplicationName),
-    /// Its service.
     pub service: (ServiceId, ServiceName),
-    /// Its channel.
     pub channel: (ChannelId, ChannelName),
 }
 
 impl InstanceNames {
-    /// The instance's id.
     pub fn instance(&self) -> InstanceId {
         InstanceId::of(self.service.0, self.channel.0)
     }

@@ -11,7 +11,6 @@ use rustix::io::Errno;
 /// What is free on a disk for us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskRoom {
-    /// Bytes.
     pub bytes: u64,
     /// Files and directories; `None` where the file system makes room for them as it goes.
     pub files: Option<u64>,

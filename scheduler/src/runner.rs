@@ -157,7 +157,6 @@ pub enum RunnerEvent {
     /// The job's command runs. Not told of a job that is over within some tens of milliseconds: its
     /// end says when it began.
     Started {
-        /// Which job.
         job: JobId,
         /// Since when.
         at: Timestamp,
@@ -166,7 +165,6 @@ pub enum RunnerEvent {
     /// runner asks with which a job is some time before it runs. It asks each time before it
     /// tries; nothing was let run so far, as far as it knows.
     Asks {
-        /// Which job.
         job: JobId,
         /// How to tell it.
         leave: Leave,
@@ -174,7 +172,6 @@ pub enum RunnerEvent {
     /// Something keeps the job from starting, or does so no more. Told again after a restart; of a
     /// job that runs only that its place cannot be looked at.
     Waits {
-        /// Which job.
         job: JobId,
         /// What it waits for; `None` = it is starting.
         wait: Option<JobWait>,
@@ -182,7 +179,6 @@ pub enum RunnerEvent {
     /// The job is over and this is all that will be known. Told again after a restart until
     /// `forget` is called.
     Ended {
-        /// Which job.
         job: JobId,
         /// How.
         end: End,
@@ -287,9 +283,7 @@ pub type News = mpsc::Sender<RunnerEvent>;
 /// Which bytes of what a job that runs has printed so far.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputPiece {
-    /// Which job.
     pub job: JobId,
-    /// Which of its streams.
     pub stream: Stream,
     /// From which byte on.
     pub offset: u64,

@@ -73,7 +73,6 @@ impl Account {
         Ok(account)
     }
 
-    /// Path of its kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

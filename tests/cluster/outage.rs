@@ -19,7 +19,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A part that can be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The API server.
     ApiServer,
     /// The kubelet; its containers go on without it.
     Kubelet,

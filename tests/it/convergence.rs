@@ -29,7 +29,6 @@ enum Place {
 /// The form that a command has in a config document.
 type Form<'f> = dyn Fn(&[&str]) -> Value + 'f;
 
-/// One case.
 struct Case {
     /// Of its application, its runtime and its directory.
     name: &'static str,

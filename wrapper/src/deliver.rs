@@ -68,7 +68,6 @@ pub(crate) struct DeliveryWait<'a> {
 }
 
 impl<'a> DeliveryWait<'a> {
-    /// That of a run.
     pub(crate) fn of_a_run(spool: Option<&'a Spool>, last_words: &'a dyn Fn()) -> Self {
         Self { spool, stopped_for: STOPPED_FOR, last_words }
     }

@@ -15,7 +15,6 @@ pub(crate) struct Last {
     pub(crate) streams: [Rest; 2],
     /// Declared outputs that are to be sent, and where they are.
     pub(crate) files: Vec<(String, PathBuf)>,
-    /// All of them.
     pub(crate) all_files: Vec<(String, PathBuf)>,
 }
 

@@ -42,7 +42,6 @@ const PAGE_ITEMS: usize = 200;
 /// A list as the scheduler told it, joined from its pages.
 #[derive(Debug)]
 pub struct Listed<T> {
-    /// The items.
     pub items: Vec<T>,
     /// Rows of the database that belong into the list and cannot be read: each one's place and the
     /// reason.

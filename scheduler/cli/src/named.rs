@@ -14,11 +14,8 @@ pub fn told(service: &Service, instance: &Instance) -> String {
 /// The instance that is told of.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandTarget<'a> {
-    /// Its application.
     pub application: &'a str,
-    /// Its service.
     pub service: &'a str,
-    /// Its channel.
     pub channel: &'a str,
 }
 

@@ -35,7 +35,6 @@ pub enum Tone {
     Faint,
 }
 
-/// One cell.
 #[derive(Debug, Clone)]
 pub struct Cell {
     text: String,

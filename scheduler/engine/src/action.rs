@@ -19,14 +19,12 @@ pub enum Action {
     Start(StartJob),
     /// Stop a job: the stop signal, then KILL. Repeated stops are harmless.
     Stop {
-        /// Which job.
         job: JobId,
         /// Why, for the log.
         why: StopReason,
     },
     /// Forget a start that was never handed to a runner: the job is over and did not run.
     Withdraw {
-        /// Which job.
         job: JobId,
         /// Why, for people.
         why: String,
@@ -42,7 +40,6 @@ pub enum Action {
     Log(LogLine),
 }
 
-/// A job to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartJob {
     /// Its id, derived from instance, kind and a running number.

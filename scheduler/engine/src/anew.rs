@@ -16,17 +16,14 @@ use crate::state::{ApplyAttempts, ApplyEnd, Job, State};
 /// An apply that is in flight, as its job's record tells.
 #[derive(Debug, Clone)]
 pub struct Flying {
-    /// Its id.
     pub job: JobId,
     /// From 1.
     pub attempt: u32,
     /// The release that it is for.
     pub release: ReleaseId,
-    /// Its version.
     pub version: String,
     /// The commands that it runs.
     pub compiled: BlobId,
-    /// Its runtime.
     pub runtime: RuntimeName,
     /// When it was decided.
     pub decided_at: Timestamp,

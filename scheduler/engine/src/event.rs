@@ -43,27 +43,21 @@ pub enum Event {
     Granted(JobKind),
     /// The job was decided, and no runner has it: it waited, or the daemon died before it could
     /// hand it over. An apply is withdrawn unless every gate is still open.
-    Unstarted {
-        /// Which job.
-        job: JobId,
-    },
+    Unstarted { job: JobId },
     /// The runner says that the job's command runs.
     JobStarted {
-        /// Which job.
         job: JobId,
         /// Since when.
         at: Timestamp,
     },
     /// The runner says what keeps the job from starting; `None` when that has passed.
     JobWaits {
-        /// Which job.
         job: JobId,
         /// What it waits for.
         wait: Option<Box<Wait>>,
     },
     /// The runner says that the job is over.
     JobEnded {
-        /// Which job.
         job: JobId,
         /// How.
         outcome: Outcome,
@@ -84,7 +78,6 @@ pub enum Event {
     /// A person decided on an approval. For a shared one every instance of the release gets the
     /// event.
     Decided {
-        /// Which approval.
         approval: ApprovalId,
         /// The person: name of the token used.
         who: String,
@@ -139,7 +132,6 @@ pub enum Event {
     },
     /// A person asks to stop a job.
     Cancel {
-        /// Which job.
         job: JobId,
         /// The person.
         who: String,

@@ -27,7 +27,6 @@ pub fn names_together(cause: &Cause) -> bool {
 /// What a channel pursues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PursuedVersion {
-    /// The version.
     pub version: String,
     /// Whether it was taken back to that.
     pub is_rollback: bool,

@@ -167,7 +167,6 @@ pub struct SlotRequests {
 /// A job in flight: decided, and its end not known yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its id.
     pub id: JobId,
     /// Which command.
     pub kind: JobKind,
@@ -175,7 +174,6 @@ pub struct Job {
     pub attempt: u32,
     /// The release that it is for.
     pub release: ReleaseId,
-    /// Its version.
     pub version: String,
     /// The commands that it runs.
     pub compiled: BlobId,
@@ -255,9 +253,7 @@ pub struct Wait {
 /// A release seen converged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Converged {
-    /// Which release.
     pub release: ReleaseId,
-    /// Its version.
     pub version: String,
     /// When it was first seen so.
     pub at: Timestamp,

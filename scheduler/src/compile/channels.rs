@@ -24,7 +24,6 @@ use preconditions::{find_cycle, resolve_preconditions};
 /// One release channel.
 #[derive(Debug, Clone)]
 pub struct Channel {
-    /// Its name.
     pub name: ChannelName,
     /// The group that made it or that it was put into.
     pub group: Option<GroupName>,
@@ -50,9 +49,7 @@ pub struct Channel {
 /// A runtime under the name by which services ask for it.
 #[derive(Debug, Clone)]
 pub struct RuntimeConnection {
-    /// The name.
     pub name: ConnectionName,
-    /// The runtime.
     pub runtime: RuntimeName,
 }
 

@@ -112,7 +112,6 @@ impl Configs {
         self.documents.keys()
     }
 
-    /// A runtime.
     pub fn runtime(&self, name: &RuntimeName) -> Option<&Runtime> {
         match self.documents.get(&DocumentKey::Runtime(name.clone())).map(DocumentInForce::body) {
             Some(Body::Runtime(runtime)) => Some(runtime),
@@ -120,7 +119,6 @@ impl Configs {
         }
     }
 
-    /// An application.
     pub fn application(&self, name: &ApplicationName) -> Option<&Application> {
         match self.documents.get(&DocumentKey::Application(name.clone())).map(DocumentInForce::body)
         {
@@ -129,7 +127,6 @@ impl Configs {
         }
     }
 
-    /// A service.
     pub fn service(&self, application: &ApplicationName, name: &ServiceName) -> Option<&Service> {
         match self
             .documents

@@ -12,21 +12,14 @@ pub use schema::wire::is_ours;
 /// Which job the variables are for.
 #[derive(Debug, Clone, Copy)]
 pub struct JobIdentity<'a> {
-    /// The application.
     pub application: &'a ApplicationName,
-    /// Its id.
     pub application_id: ApplicationId,
-    /// The service.
     pub service: &'a ServiceName,
-    /// Its id.
     pub service_id: ServiceId,
-    /// The channel.
     pub channel: &'a ChannelName,
-    /// Its id.
     pub channel_id: ChannelId,
     /// The desired version.
     pub version: &'a str,
-    /// The job.
     pub job: JobId,
     /// Which command.
     pub kind: JobKind,

@@ -29,7 +29,6 @@ pub(super) struct JobFile {
     place: DocumentField,
     /// Its path, when it is a file of its own; then problems name file and line in words.
     file: Option<String>,
-    /// Its text.
     text: String,
     /// Where in the text the Job's document starts.
     start: usize,

@@ -19,7 +19,6 @@ pub(super) enum Bound {
     Text(String),
     /// There will be one.
     Unknown,
-    /// A secret.
     Secret(SecretValue),
 }
 

@@ -11,9 +11,7 @@ use super::template::TemplateError;
 /// Names a document among those in force.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DocumentKey {
-    /// A runtime.
     Runtime(RuntimeName),
-    /// An application.
     Application(ApplicationName),
     /// A service of an application.
     Service(ApplicationName, ServiceName),

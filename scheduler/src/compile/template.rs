@@ -39,7 +39,6 @@ pub(super) struct TemplateScope {
 /// A rendered text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rendered {
-    /// The text.
     Text(String),
     /// The text depends on a value that is not known yet.
     Unknown,

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 pub enum SecretValue {
     /// A secret of the store.
     Stored {
-        /// Its key.
         key: String,
         /// Its version; 0 is the latest.
         version: u64,

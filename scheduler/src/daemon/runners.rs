@@ -34,7 +34,6 @@ pub(super) struct Reached<'a> {
     pub(super) authorities: Option<String>,
 }
 
-/// All of them.
 pub(super) struct JobRunners {
     /// What they tell.
     pub(super) news: mpsc::Receiver<RunnerEvent>,

@@ -80,7 +80,6 @@ pub(super) struct JobTerms {
 pub enum FileTaken {
     /// More is wanted, from this byte on.
     Next(u64),
-    /// It is complete.
     Complete(BlobId),
     /// The piece starts beyond what is held.
     Gap(u64),

@@ -25,9 +25,7 @@ const LIMIT: usize = 160;
 /// What a token says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobToken {
-    /// Whose it is.
     pub job: JobId,
-    /// Of which attempt.
     pub attempt: u32,
     /// From when on it is good for nothing; `None` = as long as the job is not over.
     pub expires_at: Option<Timestamp>,

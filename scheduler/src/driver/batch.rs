@@ -32,7 +32,6 @@ mod jobs;
 /// Something to perform once the batch is committed.
 #[derive(Debug, Clone)]
 pub(super) enum Task {
-    /// Start a job.
     Start(Box<StartJob>, Arc<InstanceNames>),
     /// Stop a job; the number is the pending action's.
     Stop(i64, PlacedJob),
@@ -44,7 +43,6 @@ pub(super) enum Task {
     ForgetInstance(Arc<InstanceNames>),
 }
 
-/// One batch.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) now: Timestamp,

@@ -30,7 +30,6 @@ const AGAIN_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Rollback {
     /// Number of the pending action.
     pub(super) action: i64,
-    /// Whose.
     pub(super) names: Arc<InstanceNames>,
     /// The release that is stuck.
     pub(super) from: ReleaseId,

@@ -144,7 +144,6 @@ impl Queue {
     }
 }
 
-/// The planner.
 pub(super) struct Planner {
     pub(super) store: Store,
     pub(super) clock: Clock,

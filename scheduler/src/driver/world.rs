@@ -21,7 +21,6 @@ use crate::names::InstanceNames;
 use crate::perform::StartClaim;
 use crate::store::{Counters, InstanceRow, JobRow};
 
-/// One instance.
 #[derive(Debug, Clone)]
 pub(super) struct InstanceEntry {
     pub(super) names: Arc<InstanceNames>,
@@ -158,7 +157,6 @@ impl World {
         self.jobs.get(&job).map_or(PlacedJob { job, target: None }, JobRow::placed)
     }
 
-    /// Its names.
     pub(super) fn names(&self, id: InstanceId) -> Option<&Arc<InstanceNames>> {
         self.instances
             .get(&id)

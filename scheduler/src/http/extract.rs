@@ -41,7 +41,6 @@ impl<T: JsonSchema> HandlerInput for PathParams<T> {
     }
 }
 
-/// The query.
 pub(super) struct Query<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Api> for Query<T> {

@@ -7,7 +7,6 @@ const WAITS: u8 = 0;
 const HANDED: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-/// One start.
 #[derive(Debug, Default)]
 pub struct StartClaim(AtomicU8);
 

@@ -29,7 +29,6 @@ const BELIEVED_AFTER_MS: i64 = DAY_MS;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// The note.
 const NOTE: &str = "time_accounted";
 
 /// What a daemon knows of its clocks between two looks.

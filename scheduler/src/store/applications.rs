@@ -20,12 +20,9 @@ mod write;
 
 pub(super) use write::{put_applications, put_channels, put_runtimes, put_services};
 
-/// A runtime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuntimeRow {
-    /// Its id.
     pub id: RuntimeId,
-    /// Its name.
     pub name: RuntimeName,
     /// `custom`, `local`, `fake`, `kubernetes`.
     pub kind: String,
@@ -48,12 +45,9 @@ pub struct RuntimeSummary {
     pub max_concurrency: Option<u32>,
 }
 
-/// An application.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplicationRow {
-    /// Its id.
     pub id: ApplicationId,
-    /// Its name.
     pub name: ApplicationName,
     /// The version of its document.
     pub config_version: u64,
@@ -64,11 +58,9 @@ pub struct ApplicationRow {
 /// A release channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelRow {
-    /// Its id.
     pub id: ChannelId,
     /// The application that it belongs to.
     pub application: ApplicationId,
-    /// Its name.
     pub name: ChannelName,
     /// Order in the config, from 0.
     pub position: u32,
@@ -83,22 +75,17 @@ pub struct ChannelRow {
 pub struct ChannelSummary {
     /// The group that made it.
     pub group: Option<String>,
-    /// Its runtime connections.
     pub runtimes: Vec<RuntimeConnection>,
     /// Its preconditions, as the config says them.
     pub preconditions: Vec<serde_json::Value>,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
 
-/// A service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRow {
-    /// Its id.
     pub id: ServiceId,
     /// The application that it belongs to.
     pub application: ApplicationId,
-    /// Its name.
     pub name: ServiceName,
     /// The version of its document.
     pub config_version: u64,
@@ -285,7 +272,6 @@ impl Store {
         page.page(rows, total, |row| get(row, "name"), shown_runtime)
     }
 
-    /// One runtime.
     pub async fn runtime(&self, name_or_id: &str) -> Result<Option<Runtime>> {
         let mut query = QueryBuilder::<Db>::new(RUNTIME);
         query.push(" WHERE r.name = ").push_bind(name_or_id.to_owned());

@@ -46,15 +46,12 @@ pub enum Change {
     Service(ServiceRow),
     /// Rendered commands.
     Compiled(BlobId, Box<Commands>),
-    /// A release.
     Release(Box<ReleaseRow>),
     /// What a release means for a channel, new or recompiled.
     ReleaseChannel(Box<ReleaseChannelRow>),
     /// How a release stands in a channel.
     ReleaseStatus {
-        /// The release.
         release: ReleaseId,
-        /// The channel.
         channel: ChannelId,
         /// How it stands.
         status: Status,
@@ -63,16 +60,13 @@ pub enum Change {
     },
     /// Whether somebody rejected a release in a channel, and nobody has asked anew.
     ReleaseRefused {
-        /// The release.
         release: ReleaseId,
-        /// The channel.
         channel: ChannelId,
         /// Whether it is.
         refused: bool,
     },
     /// A new version of a secret.
     Secret {
-        /// Its key.
         key: String,
         /// The version's number.
         version: u64,
@@ -89,14 +83,12 @@ pub enum Change {
     Token(TokenRow),
     /// A token is no longer valid.
     TokenRevoked {
-        /// Its name.
         name: String,
         /// Since when.
         at: Timestamp,
     },
     /// A job whose row cannot be read is over for us.
     JobGivenUp {
-        /// The job.
         job: JobId,
         /// Since when.
         at: Timestamp,

@@ -40,11 +40,9 @@ impl DocumentKind {
 /// What names a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoredDocumentKey {
-    /// Its kind.
     pub kind: DocumentKind,
     /// The application of a service, else empty.
     pub application: String,
-    /// Its name.
     pub name: String,
 }
 

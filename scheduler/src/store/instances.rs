@@ -29,11 +29,8 @@ use read::{read_loaded, read_revision, shown_or_broken};
 /// An instance as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceRow {
-    /// Its id.
     pub id: InstanceId,
-    /// Its service.
     pub service: ServiceId,
-    /// Its channel.
     pub channel: ChannelId,
     /// The runtime that serves it.
     pub runtime: RuntimeName,
@@ -43,7 +40,6 @@ pub struct InstanceRow {
     pub revision: i64,
     /// The release that it pursues.
     pub release: Option<ReleaseId>,
-    /// Its version.
     pub desired_version: Option<String>,
     /// How it stands.
     pub status: Status,
@@ -60,11 +56,8 @@ pub struct InstanceRow {
 /// An instance as it is read at start, with everything that has to be known about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedInstance {
-    /// Its application.
     pub application: (ApplicationId, ApplicationName),
-    /// Its service.
     pub service: (ServiceId, ServiceName),
-    /// Its channel.
     pub channel: (ChannelId, ChannelName),
     /// The runtime that serves it.
     pub runtime: RuntimeName,
@@ -94,9 +87,7 @@ pub struct RowDamage {
 /// A service that is released in a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Released {
-    /// Its id.
     pub id: ServiceId,
-    /// Its name.
     pub service: ServiceName,
     /// How it stands there.
     pub status: Status,

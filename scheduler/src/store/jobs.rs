@@ -24,18 +24,14 @@ mod list;
 
 use list::{push_count, push_page};
 
-/// A job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRow {
-    /// Its id.
     pub id: JobId,
     /// Order of decision.
     pub seq: i64,
     /// The instance that it is for.
     pub instance: InstanceId,
-    /// Its service.
     pub service: ServiceId,
-    /// Its channel.
     pub channel: ChannelId,
     /// The release that it is for.
     pub release: ReleaseId,
@@ -43,7 +39,6 @@ pub struct JobRow {
     pub kind: JobKind,
     /// The desired version.
     pub version: String,
-    /// The runtime.
     pub runtime: RuntimeName,
     /// Where it runs; `None` in rows of before this was kept.
     pub target: Option<JobTarget>,

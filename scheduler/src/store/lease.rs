@@ -103,7 +103,6 @@ pub(super) struct Lease {
 /// That the owner cannot say that it is there: nothing can be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unrenewed {
-    /// Why.
     pub why: String,
     /// Since when.
     pub since: Timestamp,

@@ -11,7 +11,6 @@ use super::{Connection, Result, Store};
 pub struct Counters {
     /// Of the log.
     pub event: i64,
-    /// Of jobs.
     pub job: i64,
     /// Of pending actions.
     pub action: i64,

@@ -9,9 +9,7 @@ use schema::id::{BlobId, JobId, ReleaseId};
 /// Ids that somebody needs.
 #[derive(Debug, Default)]
 pub struct Named {
-    /// Jobs.
     pub jobs: BTreeSet<JobId>,
-    /// Releases.
     pub releases: BTreeSet<ReleaseId>,
     /// Blobs, and digests of other things.
     pub blobs: HashSet<BlobId>,
@@ -20,7 +18,6 @@ pub struct Named {
 /// Digits of a job's or release's id.
 const ID_DIGITS: usize = 32;
 
-/// Digits of a digest.
 const DIGEST_DIGITS: usize = 64;
 
 impl Named {

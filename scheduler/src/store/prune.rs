@@ -24,14 +24,12 @@ pub(super) use blobs::LEFT;
 pub struct JobGroup {
     /// The instance's id.
     pub instance: String,
-    /// The kind.
     pub kind: JobKind,
 }
 
 /// A job that is not among the newest of its kind and instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OldJob {
-    /// Its id.
     pub id: JobId,
     /// How it ended.
     pub status: JobStatus,
@@ -50,7 +48,6 @@ pub struct OldEntry {
     pub seq: i64,
     /// When it was written.
     pub at: Timestamp,
-    /// Its kind.
     pub kind: String,
     /// Whether a person did it.
     pub by_person: bool,

@@ -28,18 +28,14 @@ pub(super) use write::{
 /// What stands for a secret wherever people look.
 pub const MASK: &str = "***";
 
-/// A release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseRow {
-    /// Its id.
     pub id: ReleaseId,
-    /// Its service.
     pub service: ServiceId,
     /// Order over all services.
     pub seq: i64,
     /// Order within the service, from 1.
     pub number: u64,
-    /// Its version.
     pub version: String,
     /// The parameter values that it was given, carried over ones included.
     pub params: Values,
@@ -71,9 +67,7 @@ fn shown_params(values: &Values) -> BTreeMap<String, String> {
 /// A release in one channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseChannelRow {
-    /// The release.
     pub release: ReleaseId,
-    /// The channel.
     pub channel: ChannelId,
     /// How the release stands there.
     pub status: Status,

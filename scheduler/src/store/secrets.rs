@@ -14,9 +14,7 @@ use crate::compile::Commands;
 /// A service that needs a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretUser {
-    /// The application.
     pub application: ApplicationName,
-    /// The service.
     pub service: ServiceName,
     /// Whether a release that it pursues asks for it; else what was applied may have left it live.
     pub is_pursued: bool,

@@ -29,7 +29,6 @@ const NAME_LIMIT_BYTES: usize = 200;
 /// Most symlinks that are followed from a declared file. Source: path_resolution(7).
 const LINKS_LIMIT: usize = 40;
 
-/// A lock file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LockFile {
     pub(super) path: PathBuf,

@@ -11,7 +11,6 @@ use crate::failure::Failure;
 /// Longest event: a log piece of 64 KiB in base64 and some words around it, with room to spare.
 const EVENT_LIMIT_BYTES: usize = 4 << 20;
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SseEvent {
     /// Its type; `message` when the server gave none.

@@ -24,7 +24,6 @@ impl Paper {
         table.typed_as(&self.typed).render(self.width, self.colour)
     }
 
-    /// A heading.
     pub fn heading(&self, text: &str) -> String {
         let style = if self.colour { Style::new().bold() } else { Style::new() };
         format!("{style}{text}{style:#}\n")

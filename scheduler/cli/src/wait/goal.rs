@@ -28,9 +28,7 @@ pub struct Goal {
 /// A release that was made and is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pursued {
-    /// The release.
     pub release: ReleaseId,
-    /// Its version.
     pub version: String,
     /// To which channels it goes; `None` before that was asked.
     pub channels: Option<BTreeSet<ChannelName>>,
@@ -52,7 +50,6 @@ pub enum GoalVerdict {
 /// A channel that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedIn {
-    /// The channel.
     pub channel: String,
     /// Which version `autoRollback` took back there, and to which, in words; `None` where it says
     /// itself how it FAILED.

@@ -27,7 +27,6 @@ pub(crate) fn json(request: &str, status: u16, body: serde_json::Value) -> Answe
     }
 }
 
-/// An answer of bytes.
 pub(crate) fn bytes(request: &str, kind: &'static str, body: &[u8]) -> Answer {
     Answer {
         request: request.to_owned(),

@@ -10,9 +10,7 @@ use crate::state::State;
 /// Who has a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
-    /// The instance.
     pub instance: InstanceId,
-    /// Its job.
     pub job: JobId,
     /// Since when.
     pub since: Timestamp,
@@ -30,9 +28,7 @@ pub struct Holder {
 pub enum Blocked {
     /// As many jobs of this kind are in flight in the runtime as may be.
     Runtime {
-        /// The runtime.
         runtime: RuntimeName,
-        /// Its limit.
         limit: u32,
         /// The first [`HOLDERS_SHOWN`] of those who have a place, longest first.
         holders: Vec<Holder>,
@@ -43,7 +39,6 @@ pub enum Blocked {
     },
     /// The runtime has its fair share; what is free is kept for others.
     Share {
-        /// The runtime.
         runtime: RuntimeName,
         /// Places in the whole daemon.
         limit: u32,
@@ -56,7 +51,6 @@ pub enum Blocked {
     },
     /// As many jobs of this kind are in flight in the whole daemon as may be.
     Daemon {
-        /// The limit.
         limit: u32,
         /// The runtimes that hold most, at most [`HOLDERS_SHOWN`], with the number of their places
         /// and who has had one longest.

@@ -13,7 +13,6 @@ pub struct Limit {
 /// The limits of the three lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For fetches.
     pub fetch: Limit,
     /// For applies.
     pub apply: Limit,

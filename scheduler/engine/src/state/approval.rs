@@ -10,7 +10,6 @@ use super::is_false;
 /// An approval asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// Its id.
     pub id: ApprovalId,
     /// What is approved.
     pub kind: ApprovalKind,

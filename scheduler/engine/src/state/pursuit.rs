@@ -47,7 +47,6 @@ pub(crate) struct Rollout {
 pub(crate) struct ApplyAttempts {
     /// The newest apply.
     pub(crate) job: JobId,
-    /// Its attempt.
     pub(crate) attempt: u32,
     /// End of the grace period, counted from the start of the first attempt.
     pub(crate) grace_until: Timestamp,

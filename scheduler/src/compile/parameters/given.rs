@@ -16,7 +16,6 @@ use super::{Bound, EMPTY_HELP, check_text, is_empty_secret, type_name};
 pub(in super::super) struct RuntimeValues<'a> {
     /// The runtime, for messages.
     pub(in super::super) runtime: &'a str,
-    /// Its parameters.
     pub(in super::super) definitions: &'a [ParameterDefinition],
     /// The names that the values' templates may use.
     pub(in super::super) scope: &'a TemplateScope,

@@ -11,9 +11,7 @@ use schema::mask::SHOWN_MASK;
 
 /// A service as the files have it.
 pub(in crate::dev) struct Wish {
-    /// The application.
     pub(in crate::dev) application: String,
-    /// The service.
     pub(in crate::dev) service: String,
     /// What is waited for: a release that was made, and its other channels as they are.
     pub(in crate::dev) goals: Vec<Goal>,

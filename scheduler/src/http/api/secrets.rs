@@ -33,7 +33,6 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 #[derive(Deserialize, JsonSchema)]
 struct Which {
-    /// Its key.
     key: String,
 }
 

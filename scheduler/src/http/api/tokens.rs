@@ -31,7 +31,6 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 #[derive(Deserialize, JsonSchema)]
 struct Which {
-    /// Its name.
     name: String,
 }
 

@@ -126,7 +126,6 @@ pub(in crate::http) fn parameters<T: JsonSchema>(operation: &mut Operation<'_>, 
     }
 }
 
-/// A JSON body.
 pub(in crate::http) fn body<T: JsonSchema>(operation: &mut Operation<'_>) {
     let schema = operation.schemas.subschema_for::<T>().to_value();
     operation.members.insert(

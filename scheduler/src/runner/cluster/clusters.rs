@@ -62,7 +62,6 @@ impl Key {
     }
 }
 
-/// One cluster.
 #[derive(Clone)]
 pub(super) struct Cluster {
     pub(super) client: kube::Client,

@@ -37,7 +37,6 @@ const REST_LOOK: Duration = Duration::from_secs(2);
 enum JobRemainder {
     /// Nothing of it is left, or nothing that could begin again.
     Over,
-    /// It runs.
     Runs,
     /// It could run the command again, or does: in which words.
     Again(&'static str),

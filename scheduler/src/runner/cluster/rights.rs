@@ -46,7 +46,6 @@ const JOBS: Rights = Rights {
     needed: true,
 };
 
-/// All of them.
 const RIGHTS: &[Rights] = &[
     JOBS,
     Rights { group: "", resource: "pods", verbs: &["list", "watch", "deletecollection"], ..JOBS },

@@ -74,7 +74,6 @@ pub(super) enum SightOutcome {
         /// Since when.
         since: Option<Timestamp>,
     },
-    /// It is over.
     Over {
         /// What is known.
         learned: Box<OutcomeEvidence>,

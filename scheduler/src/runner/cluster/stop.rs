@@ -33,7 +33,6 @@ pub(super) const END_NOW_S: u32 = 1;
 
 /// The Pods that have a job's label.
 pub(super) struct There {
-    /// Its own.
     pub(super) own: Vec<Pod>,
     /// Name of one that runs, or will, and of which nothing says whose it is: its own without
     /// owner, or a copy.

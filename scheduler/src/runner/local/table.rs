@@ -81,7 +81,6 @@ impl Process {
     }
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct ProcessTable {
     pub(super) rows: BTreeMap<i32, Row>,

@@ -8,7 +8,6 @@ use super::super::row::{flag, get, instant, named, number, small};
 use super::super::{Connection, Result, Row, StoreError};
 use super::LeaseHolder;
 
-/// The row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LeaseRow {
     pub(super) epoch: i64,

@@ -14,7 +14,6 @@ const WENT_LIMIT: i64 = 10_000;
 /// One release that went to a channel, as far as going back needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Went {
-    /// The release.
     pub id: ReleaseId,
     /// Its number; a channel gets them in their order.
     pub number: u64,

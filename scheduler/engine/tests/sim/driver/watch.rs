@@ -19,7 +19,6 @@ pub(super) fn watches(seed: u64) -> bool {
 /// Who watches one instance.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watcher {
-    /// For which generation.
     generation: Option<u64>,
     /// Counts how often somebody began to watch: what was begun before goes on no longer.
     turn: u64,
