@@ -121,6 +121,13 @@ impl StartBlocker {
         }
     }
 
+    /// A gate of what has not begun has shut, and the cluster did not take its deletion, which is
+    /// made again every [`super::withdraw::LEAVE_EVERY`].
+    pub(super) fn unwithdrawn(gate: &str, refused: &RequestRefusal) -> Self {
+        let why = format!("it may not begin any more ({gate}), and is not deleted yet: ");
+        Self::new("Unwithdrawn", format!("{why}{}", refused.why()))
+    }
+
     /// The same of one that was asked to stop: that is made again by itself, and nobody has to
     /// cancel it once more.
     fn of_a_stopped(self) -> Self {
@@ -196,6 +203,11 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "Unseen" => ("the cluster answers, or when somebody cancels the job", true),
         "Unstopped" => (
             "the cluster takes the stop, which is tried again every 5 s, or it ends by itself",
+            true,
+        ),
+        "Unwithdrawn" => (
+            "the cluster takes the deletion of its Job, which is tried again every 3 s, or its \
+             gates are open again",
             true,
         ),
         "InitRunning" => ("it has ended", false),

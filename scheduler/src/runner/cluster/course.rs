@@ -42,8 +42,12 @@ pub(super) struct Course {
     pub(super) told: bool,
     /// Whether it did not start in time.
     pub(super) gave_up: bool,
-    /// Why it may not begin any more, once its Job was deleted for that.
+    /// Why it may not begin any more, once its Job was to be deleted for that.
     pub(super) withdrawn: Option<String>,
+    /// That it is not deleted yet, and why.
+    pub(super) unwithdrawn: Option<StartBlocker>,
+    /// Whether a request that deletes it before it begins may be carried out that nobody answered.
+    pub(super) may_be_deleted: bool,
     /// From when on what ends counts as ended because its time was over, once it was ended for
     /// that.
     pub(super) over_time: Option<Timestamp>,
@@ -101,6 +105,8 @@ impl Course {
             told: false,
             gave_up: false,
             withdrawn: None,
+            unwithdrawn: None,
+            may_be_deleted: false,
             over_time: None,
             spares_until: None,
             deleted: false,

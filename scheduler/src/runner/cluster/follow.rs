@@ -265,7 +265,8 @@ impl JobFollower {
         let was_seen = sight.job.is_some() || sight.pod.is_some();
         if was_seen && !course.started && !course.deleted {
             // What it waited for when it was last seen may be over.
-            self.teller.tell(course.unwatched.as_ref().or(wait.as_ref()));
+            let unwatched = course.unwatched.as_ref().or(course.unstopped.as_ref());
+            self.teller.tell(unwatched.or(course.unwithdrawn.as_ref()).or(wait.as_ref()));
         }
         course.waits_for = wait.or(course.waits_for.take());
     }
@@ -314,14 +315,13 @@ impl JobFollower {
         }
     }
 
-    /// Deletes the Job of what has not started.
-    pub(super) async fn delete_unstarted(&self, course: &mut Course) {
+    /// The Job of what has not started is deleted, or is about to be.
+    pub(super) fn is_deleted_unstarted(&self, course: &mut Course) {
         if !std::mem::replace(&mut course.deleted, true) {
             course.deadline = Instant::now() + DELETED_WITHIN;
             course.broken_before = self.view.sight.borrow().pods_broken;
             (course.absent_at, course.is_absent) = (None, false);
         }
-        self.delete().await;
     }
 }
 

@@ -119,6 +119,7 @@ impl JobFollower {
         sight.job = sight.job.or_else(|| self.paused.clone());
         let is_listed = sight.is_listed();
         course.started = course.started || self.inner.delivery.was_heard(self.job);
+        self.see_deletion(course, &sight);
         let finds_out = self.is_unsure && is_listed && !course.started && !course.deleted;
         if finds_out && Instant::now() >= self.resume_at {
             return self.find_out(course, stops).await;
@@ -290,7 +291,8 @@ impl JobFollower {
                     // It may have started: its status is behind what happens on its node.
                     self.time_is_over(course);
                 }
-                self.delete_unstarted(course).await;
+                self.is_deleted_unstarted(course);
+                self.delete().await;
             }
             Happened::TimeOver => {
                 self.time_is_over(course);

@@ -95,7 +95,10 @@ impl JobFollower {
     pub(super) async fn make_stop(&self, course: &mut Course, is_listed: bool) {
         course.stop_at = None;
         if is_listed && !course.started {
-            return self.delete_unstarted(course).await;
+            let refused = self.delete_what_has_not_begun(course).await.err();
+            course.unstopped = refused.map(|refused| StartBlocker::unstopped(&refused));
+            course.stop_at = course.unstopped.as_ref().map(|_| Instant::now() + STOP_AGAIN_EVERY);
+            return;
         }
         let mut stop = std::pin::pin!(async {
             match course.asked {
@@ -164,26 +167,30 @@ impl JobFollower {
     /// Deletes the Job, and with it everything that it owns, or owned. Returns whether it is not
     /// there any more.
     pub(super) async fn delete(&self) -> bool {
+        let done = self.try_to_delete(AWAY_WITHIN).await;
+        if let Err(refused) = &done {
+            tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted");
+        }
+        done.is_ok()
+    }
+
+    /// The same, tried again for so long.
+    pub(super) async fn try_to_delete(&self, within: Duration) -> Result<(), RequestRefusal> {
         let jobs = self.jobs();
         // Not another one that has its name by now.
         let uid = self.own.uid().map(str::to_owned);
         let params =
             DeleteParams::background().preconditions(Preconditions { uid, resource_version: None });
-        match self
-            .ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params))
-            .await
+        match self.ask(within, "deleting its Job", || jobs.delete(&self.record.name, &params)).await
         {
             // Of a Job that was never made nothing can be left.
             Err(RequestRefusal::NotFound(_)) if self.own.uid().is_some() => {
                 self.note_refusal(self.delete_its_pods(&DeleteParams::default()).await);
+                Ok(())
             }
-            Ok(_) | Err(RequestRefusal::NotFound(_)) => {}
-            Err(refused) => {
-                tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted; it stays suspended or ends by its deadline");
-                return false;
-            }
+            Err(RequestRefusal::NotFound(_)) => Ok(()),
+            done => done.map(drop),
         }
-        true
     }
 
     fn of_its_label(&self) -> ListParams {

@@ -8,8 +8,11 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::batch::v1::Job;
 use tokio::time::Instant;
 
+use super::ask::RequestRefusal;
+use super::blockers::StartBlocker;
 use super::course::Course;
 use super::follow::JobFollower;
 use super::sight::init_that_began;
@@ -36,14 +39,48 @@ impl JobFollower {
     pub(super) async fn mind_leave(&self, course: &mut Course, sight: &Sight) {
         course.leave_at = Instant::now() + LEAVE_EVERY;
         let asked = tokio::time::timeout(ANSWER_WITHIN, self.inner.has_leave(self.job)).await;
-        let Ok(Err(why)) = asked else { return };
+        let Ok(Err(why)) = asked else {
+            course.unwithdrawn = course.unwithdrawn.take().filter(|_| asked.is_err());
+            return;
+        };
         // A database that is another's by now says nothing of our jobs.
         if self.inner.is_ours().await.is_err() || self.has_begun(course, sight).await {
             return;
         }
         tracing::info!(job = %self.job, why, "a job that was let go and has not begun is withdrawn");
+        let refused = self.delete_what_has_not_begun(course).await.err();
+        course.unwithdrawn = refused.map(|refused| StartBlocker::unwithdrawn(&why, &refused));
         course.withdrawn = Some(why);
-        self.delete_unstarted(course).await;
+    }
+
+    /// Deletes its Job, by one request, which is made again where it was refused or is not answered
+    /// soon: what begins meanwhile is to be seen.
+    ///
+    /// # Errors
+    /// Why it is not known to be deleted.
+    pub(super) async fn delete_what_has_not_begun(
+        &self,
+        course: &mut Course,
+    ) -> Result<(), RequestRefusal> {
+        let asked = tokio::time::timeout(ANSWER_WITHIN, self.try_to_delete(Duration::ZERO)).await;
+        let done = asked.unwrap_or_else(|_| {
+            let why = format!("the cluster has not answered for {} s", ANSWER_WITHIN.as_secs());
+            Err(RequestRefusal::Doubtful(format!("deleting its Job: {why}")))
+        });
+        match &done {
+            Ok(()) => self.is_deleted_unstarted(course),
+            Err(_) => course.may_be_deleted = true,
+        }
+        done
+    }
+
+    /// One that nobody answered was carried out.
+    pub(super) fn see_deletion(&self, course: &mut Course, sight: &Sight) {
+        let is_going = |job: &Job| job.metadata.deletion_timestamp.is_some();
+        let is_seen = sight.job_gone || sight.job.as_ref().is_some_and(is_going);
+        if course.may_be_deleted && is_seen && !course.started {
+            self.is_deleted_unstarted(course);
+        }
     }
 
     /// Whether something of the user's own runs or ran, by what the cluster has now; also where
@@ -61,7 +98,9 @@ impl JobFollower {
 impl Course {
     /// What is known of one that was withdrawn, in the words of why.
     pub(super) fn with_its_withdrawal(&self, learned: &mut OutcomeEvidence) {
-        let Some(why) = &self.withdrawn else { return };
+        let Some(why) = self.withdrawn.as_ref().filter(|_| self.deleted && !self.gave_up) else {
+            return;
+        };
         if let Some(never) = &mut learned.never {
             *never = later(why.clone());
         }

@@ -109,6 +109,45 @@ async fn p2_a_job_is_withdrawn_too_that_an_earlier_life_of_the_daemon_let_go() {
     assert_eq!(world.end().await, "gone, never, surroundings: observer mode was turned on");
 }
 
+#[tokio::test]
+async fn p2_p8_a_withdrawal_that_the_cluster_does_not_take_is_told_and_made_again() {
+    let mut world = World::new().await;
+    world.fake.fail(Method::DELETE, "/jobs/", Fault::Refuse(403));
+    world.fake.fail(Method::DELETE, "/jobs/", Fault::Refuse(500));
+    world.daemon.refuses_after(1, "it was paused");
+    world.let_go_as(world.spec()).await;
+    let told = world.told().await;
+    let expected = "waits, surroundings: it may not begin any more (it was paused), and is not \
+                    deleted yet: deleting its Job: fault 403; give the scheduler's account this \
+                    right in the cluster; ends when the cluster takes the deletion of its Job, \
+                    which is tried again every 3 s, or its gates are open again";
+    assert_eq!(told, expected);
+    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+    assert_eq!(world.fake.count("DELETE", "/jobs/"), 3);
+}
+
+#[tokio::test]
+async fn a_withdrawal_that_nobody_answered_is_one_when_it_was_carried_out() {
+    let mut world = World::new().await;
+    world.fake.fail(Method::DELETE, "/jobs/", Fault::DoneButTimedOut);
+    world.daemon.refuses_after(1, "it was paused");
+    world.let_go_as(world.spec()).await;
+    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+}
+
+#[tokio::test]
+async fn what_was_to_be_withdrawn_goes_on_when_its_gates_are_open_again() {
+    let mut world = World::new().await;
+    world.fake.fail(Method::DELETE, "/jobs/", Fault::Refuse(403));
+    world.daemon.refuses_after(1, "it was paused");
+    world.let_go_as(world.spec()).await;
+    let told = world.told().await;
+    assert!(told.starts_with("waits, surroundings: it may not begin any more"), "{told}");
+    world.daemon.refuses_after(usize::MAX, "");
+    world.fake.set_runs(true);
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+}
+
 /// Neither by its command nor by an init container of the user's own, also where the watch has not
 /// shown that yet.
 #[tokio::test]

@@ -110,6 +110,22 @@ async fn p7_a_stop_that_the_cluster_refuses_is_told_and_made_again_until_it_take
 }
 
 #[tokio::test]
+async fn p7_a_stop_of_what_has_not_begun_is_made_again_until_the_cluster_takes_it() {
+    let mut world = World::new().await;
+    world.let_go_as(world.spec()).await;
+    world.fake.fail(Method::DELETE, "/jobs/", Fault::Refuse(403));
+    assert!(world.runner.stop(job_id()));
+    let told = world.told().await;
+    assert!(
+        told.starts_with("waits, surroundings: it was not asked to end: deleting its Job: "),
+        "{told}"
+    );
+    let end = world.end().await;
+    assert!(end.starts_with("gone, never"), "{end}");
+    assert_eq!(world.fake.count("DELETE", "/jobs/"), 2);
+}
+
+#[tokio::test]
 async fn p7_a_stop_that_the_cluster_did_not_take_before_a_restart_is_made_after_it() {
     for refusal in [401, 403, 503] {
         let mut world = running_world().await;
