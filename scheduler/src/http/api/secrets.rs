@@ -33,6 +33,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 #[derive(Deserialize, JsonSchema)]
 struct Which {
+    /// The secret's key, as configs name it.
     key: String,
 }
 

@@ -31,6 +31,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 #[derive(Deserialize, JsonSchema)]
 struct Which {
+    /// The token's name.
     name: String,
 }
 

@@ -1,6 +1,5 @@
 //! A job that was let go and has not begun: its Pod waits for a node, an image, a quota, for
-//! minutes perhaps, and meanwhile a gate shuts, or somebody else makes an apply of the same
-//! instance. Called by the job's rounds.
+//! minutes perhaps, and meanwhile a gate shuts. Called by the job's rounds.
 //!
 //! What always holds: only what has not begun is withdrawn, as far as the cluster knows at that
 //! moment. A node needs a moment to say that a command runs; one that began in it is told as
@@ -25,7 +24,8 @@ use crate::runner::evidence::OutcomeEvidence;
 /// begins within a second or two.
 pub(super) const LEAVE_EVERY: Duration = Duration::from_secs(3);
 
-/// How long an answer is waited for: a database that hangs keeps nobody from being followed.
+/// How long an answer is waited for: neither a database that hangs nor a cluster keeps a job from
+/// being followed and stopped.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 impl JobFollower {
@@ -86,7 +86,8 @@ impl JobFollower {
     /// Whether something of the user's own runs or ran, by what the cluster has now; also where
     /// that cannot be known.
     async fn has_begun(&self, course: &Course, sight: &Sight) -> bool {
-        let Ok(pods) = self.its_pods().await else { return true };
+        let found = tokio::time::timeout(ANSWER_WITHIN, self.its_pods()).await;
+        let Ok(Ok(pods)) = found else { return true };
         let mut now = sight.clone();
         pods.iter().for_each(|pod| now.see(pod));
         let waits = matches!(look(&now, self.subject(course, &now)), SightOutcome::Waiting(_));
