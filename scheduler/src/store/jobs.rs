@@ -196,7 +196,7 @@ const JOINED: &str = " FROM jobs AS j
                       s.application_id LEFT JOIN channels AS c ON c.id = j.channel_id";
 
 impl Store {
-    /// Jobs, newest first; counted up to [`COUNT_LIMIT`].
+    /// Jobs, newest first; counted up to [`COUNT_LIMIT`](super::COUNT_LIMIT).
     pub async fn jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>> {
         let mut query = QueryBuilder::<Db>::new("");
         push_count(&mut query, filter);
