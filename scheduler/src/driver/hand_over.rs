@@ -28,7 +28,7 @@ use super::run::{DriverLoop, TaskResult};
 use super::words::Words;
 use super::world::InstanceEntry;
 use crate::perform::{Performer, StartClaim, StartOutcome};
-use crate::runner::{End, Leave};
+use crate::runner::{End, Leave, LeaveRefusal};
 
 /// Tasks that are performed at a time. Each is one short call of the runner; more would only queue
 /// up there. Rollbacks, which wait for the planner, are not among them.
@@ -113,32 +113,33 @@ impl DriverLoop {
         &self,
         news: &[PreparedEvent],
         now: Timestamp,
-    ) -> Vec<(Leave, Result<(), String>)> {
+    ) -> Vec<(Leave, Result<(), LeaveRefusal>)> {
         let asks = news.iter().filter_map(|arrived| match arrived {
-            PreparedEvent::Asks { job, leave } => {
-                Some((leave.clone(), self.may_run(*job, now).map_err(str::to_owned)))
-            }
+            PreparedEvent::Asks { job, leave } => Some((leave.clone(), self.may_run(*job, now))),
             _ => None,
         });
         asks.collect()
     }
 
     /// Whether the command of a job that its runner has may be let run.
-    fn may_run(&self, job: JobId, now: Timestamp) -> Result<(), &'static str> {
-        const OVER: &str = "it was given up before it was started";
-        let row = self.world.jobs.get(&job).filter(|row| row.ended_at.is_none()).ok_or(OVER)?;
+    fn may_run(&self, job: JobId, now: Timestamp) -> Result<(), LeaveRefusal> {
+        let refused = |why: &str| LeaveRefusal { why: why.to_owned(), is_over: false };
+        let over =
+            || LeaveRefusal { is_over: true, ..refused("it was given up before it was started") };
+        let row =
+            self.world.jobs.get(&job).filter(|row| row.ended_at.is_none()).ok_or_else(over)?;
         if row.once {
-            return if row.stop.is_none() { Ok(()) } else { Err(STOPPED) };
+            return if row.stop.is_none() { Ok(()) } else { Err(refused(STOPPED)) };
         }
         if self.world.broken.contains_key(&row.instance) {
-            return Err("its instance stood still before it was started");
+            return Err(refused("its instance stood still before it was started"));
         }
-        let kept = self.world.instances.get(&row.instance).ok_or(OVER)?;
+        let kept = self.world.instances.get(&row.instance).ok_or_else(over)?;
         match engine::start_now(&kept.state, job, now) {
             Start::Holds { .. } => Ok(()),
-            Start::Stopped => Err(STOPPED),
-            Start::Void => Err("a gate shut before it was started"),
-            Start::Over => Err(OVER),
+            Start::Stopped => Err(refused(STOPPED)),
+            Start::Void => Err(refused("a gate shut before it was started")),
+            Start::Over => Err(over()),
         }
     }
 

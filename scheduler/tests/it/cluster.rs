@@ -32,7 +32,7 @@ use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::{ClusterPlace, Command};
 use pvn_scheduler::delivery::{self, Delivery, TokenSigner};
 use pvn_scheduler::runner::cluster::ClusterRunner;
-use pvn_scheduler::runner::{ClusterJob, End, JobSpec, RunnerEvent};
+use pvn_scheduler::runner::{ClusterJob, End, JobSpec, LeaveRefusal, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
 use schema::id::JobId;
 use schema::report::Report;
@@ -234,6 +234,9 @@ impl World {
     }
 }
 
+/// Why the daemon gives no leave to a job that is over for it.
+const IS_OVER: &str = "it has ended";
+
 fn job_id() -> JobId {
     JobId::derive(&[b"job"])
 }
@@ -257,7 +260,9 @@ fn runner(
     tokio::spawn(async move {
         while let Some(told) = told.recv().await {
             match told {
-                RunnerEvent::Asks { leave, .. } => leave.give(daemon.answer()),
+                RunnerEvent::Asks { leave, .. } => leave.give(
+                    daemon.answer().map_err(|why| LeaveRefusal { is_over: why == IS_OVER, why }),
+                ),
                 // The test may be over.
                 told => drop(others.send(told).await),
             }

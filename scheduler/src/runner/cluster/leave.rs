@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use schema::id::JobId;
 
 use super::ClusterInner;
-use crate::runner::{Leave, RunnerEvent};
+use crate::runner::{Leave, LeaveRefusal, RunnerEvent};
 
 /// Says whether the database is this daemon's at this moment, or in words that it is not.
 pub type Owns = Box<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
@@ -40,7 +40,7 @@ impl May<'_> {
             Self::Always => Ok(()),
             Self::WhileOurs(inner) => inner.is_ours().await,
             Self::AsDecided(inner, job) => {
-                inner.has_leave(*job).await?;
+                inner.has_leave(*job).await.map_err(|refusal| refusal.why)?;
                 // Last: the answer may have come before this machine slept.
                 inner.is_ours().await
             }
@@ -56,8 +56,8 @@ impl ClusterInner {
     /// Whether this job may begin, or run on where it has not begun.
     ///
     /// # Errors
-    /// Why not, for people.
-    pub(super) async fn has_leave(&self, job: JobId) -> Result<(), String> {
+    /// Why not.
+    pub(super) async fn has_leave(&self, job: JobId) -> Result<(), LeaveRefusal> {
         let (leave, mut answer) = Leave::ask();
         let is_asked = self.news.send(RunnerEvent::Asks { job, leave }).await.is_ok();
         match answer.recv().await {

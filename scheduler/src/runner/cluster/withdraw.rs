@@ -18,6 +18,7 @@ use super::sight::init_that_began;
 use super::sight::tries::{PodAttempts, tried};
 use super::sight::{Sight, SightOutcome, look};
 use super::unstarted::later;
+use crate::runner::LeaveRefusal;
 use crate::runner::evidence::OutcomeEvidence;
 
 /// How often it is asked whether what has not begun still may: a Pod that nothing keeps waiting
@@ -39,9 +40,14 @@ impl JobFollower {
     pub(super) async fn mind_leave(&self, course: &mut Course, sight: &Sight) {
         course.leave_at = Instant::now() + LEAVE_EVERY;
         let asked = tokio::time::timeout(ANSWER_WITHIN, self.inner.has_leave(self.job)).await;
-        let Ok(Err(why)) = asked else {
-            course.unwithdrawn = course.unwithdrawn.take().filter(|_| asked.is_err());
-            return;
+        let why = match asked {
+            Ok(Err(LeaveRefusal { why, is_over: false })) => why,
+            // Its report came before it was seen to run: its Pod ends by itself.
+            Ok(Ok(()) | Err(LeaveRefusal { is_over: true, .. })) => {
+                course.unwithdrawn = None;
+                return;
+            }
+            Err(_) => return,
         };
         // A database that is another's by now says nothing of our jobs.
         if self.inner.is_ours().await.is_err() || self.has_begun(course, sight).await {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::ends::{running, status};
 use super::fake::Fault;
-use super::{World, check, job_id};
+use super::{IS_OVER, World, check, job_id};
 
 /// Longer than a job may take to start.
 const LONG_MS: i64 = 3_600_000;
@@ -164,6 +164,17 @@ async fn what_has_begun_is_not_withdrawn() {
         assert_eq!(world.fake.count("DELETE", ""), 0);
         assert!(!world.fake.is_job_told_to_end());
     }
+}
+
+/// Its report came before its Pod was seen to run, and ends the wait for it.
+#[tokio::test]
+async fn what_is_over_already_is_not_withdrawn() {
+    let world = World::new().await;
+    world.let_go_as(world.spec()).await;
+    world.daemon.refuses_after(0, IS_OVER);
+    // Longer than it takes to ask, and no event tells that nothing happens.
+    tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+    assert_eq!(world.fake.count("DELETE", ""), 0);
 }
 
 /// By a proxy that held the first of two requests that make it.
