@@ -80,11 +80,6 @@ use watch::Watches;
 /// deadline.
 const FORGET_AGAIN: Duration = Duration::from_secs(300);
 
-/// How long a request that makes a Job may still be done that nobody waits for any more: longer
-/// than gateways hold one. And how often it is looked whether it was.
-const MADE_LATE_WITHIN: Duration = Duration::from_secs(180);
-const MADE_LATE_LOOK: Duration = Duration::from_secs(5);
-
 /// The runner. Cloned freely.
 #[derive(Debug, Clone)]
 pub struct ClusterRunner {

@@ -23,7 +23,7 @@ use super::log;
 use super::own::OwnObjects;
 use super::record::Record;
 use super::unstarted::{later, never};
-use super::{ClusterInner, FORGET_AGAIN, MADE_LATE_LOOK, MADE_LATE_WITHIN, rights};
+use super::{ClusterInner, FORGET_AGAIN, rights};
 use crate::compile::ClusterPlace;
 use crate::crash;
 use crate::delivery::Holds;
@@ -37,6 +37,11 @@ pub(super) use make::{absent_remedy, apply_namespace};
 /// Longest time from the decision to the start of the command, for a job without a timeout of its
 /// own. Source: docs/convergence.md, rule 13.
 pub(super) const START_WITHIN: Duration = Duration::from_secs(600);
+
+/// How long a request that makes a Job may still be done that nobody waits for any more: longer
+/// than gateways hold one. And how often it is looked whether it was.
+const MADE_LATE_WITHIN: Duration = Duration::from_secs(180);
+const MADE_LATE_LOOK: Duration = Duration::from_secs(5);
 
 /// How long taking away a Job that is not let go may hold up the news of it. What is left then is
 /// taken away when the job is forgotten.
@@ -207,7 +212,7 @@ impl ClusterInner {
         });
         let teller = Teller::new(self.news.clone(), job, record.start_by, false, hidden);
         if self.delivery.is_cancelled(job) {
-            teller.is_to_stop();
+            teller.note_stop();
         }
         let cluster = loop {
             match self.connected(&record.place, &teller, StartBlocker::unseen).await {

@@ -256,7 +256,7 @@ impl Teller {
     }
 
     /// Somebody asked it to stop.
-    pub(super) fn is_to_stop(&self) {
+    pub(super) fn note_stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 

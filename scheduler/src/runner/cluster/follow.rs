@@ -22,6 +22,7 @@ use super::clusters::Cluster;
 use super::course::Course;
 use super::hidden::SecretFinder;
 use super::leave::May;
+use super::let_go::is_suspended;
 use super::one_pod::grace;
 use super::own::OwnObjects;
 use super::record::Record;
@@ -273,8 +274,6 @@ impl JobFollower {
 
     /// Why nothing goes on although the status says nothing.
     pub(super) async fn why(&self, sight: &Sight) -> Option<StartBlocker> {
-        let is_suspended =
-            |job: &Job| job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
         if sight.pod.is_none() && sight.job.as_ref().is_some_and(is_suspended) {
             let by =
                 if self.record.held { "by its own file" } else { "by somebody in the cluster" };
@@ -316,7 +315,7 @@ impl JobFollower {
     }
 
     /// The Job of what has not started is deleted, or is about to be.
-    pub(super) fn is_deleted_unstarted(&self, course: &mut Course) {
+    pub(super) fn note_deletion(&self, course: &mut Course) {
         if !std::mem::replace(&mut course.deleted, true) {
             course.deadline = Instant::now() + DELETED_WITHIN;
             course.broken_before = self.view.sight.borrow().pods_broken;

@@ -291,7 +291,7 @@ impl JobFollower {
                     // It may have started: its status is behind what happens on its node.
                     self.time_is_over(course);
                 }
-                self.is_deleted_unstarted(course);
+                self.note_deletion(course);
                 self.delete().await;
             }
             Happened::TimeOver => {

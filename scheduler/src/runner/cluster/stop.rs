@@ -77,7 +77,7 @@ impl JobFollower {
     /// that has not started is deleted, when that is known.
     pub(super) async fn stop(&self, course: &mut Course, is_listed: bool) {
         course.asked += 1;
-        self.teller.is_to_stop();
+        self.teller.note_stop();
         // Whoever asks, and however it answers: it was ended after its time.
         if course.over_time.is_none()
             && self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by)
@@ -93,13 +93,16 @@ impl JobFollower {
     /// Makes the last stop, for the first time or again, and sees to it that it is made again when
     /// the cluster does not take it.
     pub(super) async fn make_stop(&self, course: &mut Course, is_listed: bool) {
-        course.stop_at = None;
-        if is_listed && !course.started {
-            let refused = self.delete_what_has_not_begun(course).await.err();
-            course.unstopped = refused.map(|refused| StartBlocker::unstopped(&refused));
-            course.stop_at = course.unstopped.as_ref().map(|_| Instant::now() + STOP_AGAIN_EVERY);
-            return;
-        }
+        let done = if is_listed && !course.started {
+            self.delete_what_has_not_begun(course).await
+        } else {
+            self.end_what_runs(course).await
+        };
+        course.unstopped = done.err().map(|refused| StartBlocker::unstopped(&refused));
+        course.stop_at = course.unstopped.as_ref().map(|_| Instant::now() + STOP_AGAIN_EVERY);
+    }
+
+    async fn end_what_runs(&self, course: &Course) -> Result<(), RequestRefusal> {
         let mut stop = std::pin::pin!(async {
             match course.asked {
                 0 | 1 => self.try_to_end_pods().await,
@@ -108,15 +111,13 @@ impl JobFollower {
                 }
             }
         });
-        let done = tokio::select! {
+        tokio::select! {
             done = &mut stop => done,
             () = tokio::time::sleep(UNSEEN_WITHIN) => {
                 self.teller.tell(Some(&StartBlocker::unanswered_stop()));
                 stop.await
             }
-        };
-        course.unstopped = done.err().map(|refused| StartBlocker::unstopped(&refused));
-        course.stop_at = course.unstopped.as_ref().map(|_| Instant::now() + STOP_AGAIN_EVERY);
+        }
     }
 
     async fn delete_its_pods(&self, delete: &DeleteParams) -> Result<(), RequestRefusal> {

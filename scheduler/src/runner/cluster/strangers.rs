@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::begin::{START_WITHIN, its_job};
 use super::blockers::StartBlocker;
 use super::follow::{AWAY_WITHIN, JobFollower};
-use super::job::{self, JOB_LABEL};
+use super::job::JOB_LABEL;
 use super::leave::May;
 use super::let_go::is_suspended;
 use super::record::Record;
@@ -26,7 +26,6 @@ use super::sight::counts::makes_no_more;
 use super::sight::{by_another_clock, is_pod_over};
 use super::unstarted::{later, told};
 use super::{ClusterInner, ClusterRunner, FORGET_AGAIN, sight};
-use crate::runner::ClusterJob;
 use crate::runner::evidence::Never;
 
 /// What is said of one of which nothing is recorded here.
@@ -143,12 +142,11 @@ impl JobFollower {
     /// Which one runs; it is tried again.
     pub(super) async fn is_alone(
         &self,
-        wanted: &ClusterJob,
         tried_before: bool,
         deadline: Instant,
     ) -> Result<(), Never> {
         loop {
-            let there = self.applies_there(wanted, deadline).await?;
+            let there = self.applies_there(deadline).await?;
             let which = |other| {
                 there.which(
                     other,
@@ -210,13 +208,9 @@ impl JobFollower {
 
     /// The Jobs first: what one of them had made by then is among the Pods, also when it is gone
     /// since.
-    async fn applies_there(
-        &self,
-        wanted: &ClusterJob,
-        deadline: Instant,
-    ) -> Result<AppliesThere, Never> {
+    async fn applies_there(&self, deadline: Instant) -> Result<AppliesThere, Never> {
         let (jobs, pods, params) =
-            (self.jobs(), self.pods(), ListParams::default().labels(&job::applies_of(wanted)));
+            (self.jobs(), self.pods(), ListParams::default().labels(&self.record.applies));
         let what = "looking for other applies of its instance";
         let jobs = self
             .ask_until(deadline, May::Always, what, || jobs.list(&params))

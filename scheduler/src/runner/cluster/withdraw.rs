@@ -74,7 +74,7 @@ impl JobFollower {
             Err(RequestRefusal::Doubtful(format!("deleting its Job: {why}")))
         });
         match &done {
-            Ok(()) => self.is_deleted_unstarted(course),
+            Ok(()) => self.note_deletion(course),
             Err(_) => course.may_be_deleted = true,
         }
         done
@@ -85,7 +85,7 @@ impl JobFollower {
         let is_going = |job: &Job| job.metadata.deletion_timestamp.is_some();
         let is_seen = sight.job_gone || sight.job.as_ref().is_some_and(is_going);
         if course.may_be_deleted && is_seen && !course.started {
-            self.is_deleted_unstarted(course);
+            self.note_deletion(course);
         }
     }
 

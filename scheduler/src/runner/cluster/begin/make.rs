@@ -31,7 +31,7 @@ impl JobFollower {
         deadline: Instant,
     ) -> Result<String, Never> {
         if self.record.is_apply
-            && let Err(why) = self.is_alone(wanted, tried_before, deadline).await
+            && let Err(why) = self.is_alone(tried_before, deadline).await
         {
             self.is_unmade = !tried_before;
             return Err(why);
