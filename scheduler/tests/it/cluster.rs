@@ -22,6 +22,7 @@ mod strangers;
 mod tries;
 mod unwatched;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -63,13 +64,19 @@ struct World {
 struct Daemon {
     /// How often leave is given yet, and why it is not any more.
     leaves: Arc<Mutex<(usize, &'static str)>>,
+    /// How often it was not given.
+    refused: Arc<AtomicUsize>,
     /// Whether it has the database.
     owns: Arc<Mutex<Result<(), String>>>,
 }
 
 impl Daemon {
     fn new() -> Self {
-        Self { leaves: Arc::new(Mutex::new((usize::MAX, ""))), owns: Arc::new(Mutex::new(Ok(()))) }
+        Self {
+            leaves: Arc::new(Mutex::new((usize::MAX, ""))),
+            refused: Arc::default(),
+            owns: Arc::new(Mutex::new(Ok(()))),
+        }
     }
 
     /// Gives leave so often, and refuses it then.
@@ -79,7 +86,10 @@ impl Daemon {
 
     fn answer(&self) -> Result<(), String> {
         let mut leaves = self.leaves.lock().unwrap();
-        let left = leaves.0.checked_sub(1).ok_or_else(|| leaves.1.to_owned())?;
+        let Some(left) = leaves.0.checked_sub(1) else {
+            self.refused.fetch_add(1, Ordering::SeqCst);
+            return Err(leaves.1.to_owned());
+        };
         leaves.0 = left;
         Ok(())
     }

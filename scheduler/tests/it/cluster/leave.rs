@@ -2,6 +2,8 @@
 //! P2), also when the cluster was away or the daemon started again in between; a Job that gets none
 //! is taken away, and it is known that it never ran.
 
+use std::sync::atomic::Ordering;
+
 use axum::http::Method;
 use pvn_scheduler::clock::{Clock, Manual};
 use serde_json::json;
@@ -30,6 +32,11 @@ async fn make(world: &World) {
             fake.count("PATCH", "/jobs/") >= 3
         })
         .await;
+}
+
+/// Waits until leave was asked for and refused twice: the answer to the first one was acted upon.
+async fn refused_twice(world: &World) {
+    world.until("leave to be refused", |_| world.daemon.refused.load(Ordering::SeqCst) >= 2).await;
 }
 
 /// That its Job was made once, never let go, and is gone.
@@ -154,13 +161,17 @@ async fn what_was_to_be_withdrawn_goes_on_when_its_gates_are_open_again() {
 async fn what_has_begun_is_not_withdrawn() {
     let mut began = status("Pending", &json!({"waiting": {"reason": "PodInitializing"}}));
     began["initContainerStatuses"] = json!([{"name": "migrate", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]);
-    for status in [running(), began] {
+    for (status, is_asked) in [(running(), false), (began, true)] {
         let world = World::new().await;
         world.let_go_as(world.spec()).await;
         world.fake.pod(json!({}), status);
         world.daemon.refuses_after(0, "it was paused");
-        // Longer than it takes to ask, and no event tells that nothing happens.
-        tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+        if is_asked {
+            refused_twice(&world).await;
+        } else {
+            // Longer than it takes to ask, and no event tells that nobody does.
+            tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+        }
         assert_eq!(world.fake.count("DELETE", ""), 0);
         assert!(!world.fake.is_job_told_to_end());
     }
@@ -172,8 +183,7 @@ async fn what_is_over_already_is_not_withdrawn() {
     let world = World::new().await;
     world.let_go_as(world.spec()).await;
     world.daemon.refuses_after(0, IS_OVER);
-    // Longer than it takes to ask, and no event tells that nothing happens.
-    tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+    refused_twice(&world).await;
     assert_eq!(world.fake.count("DELETE", ""), 0);
 }
 
@@ -188,7 +198,7 @@ async fn p1_a_job_that_runs_is_not_suspended_by_a_late_request_of_ours_that_made
     assert_eq!(world.told().await, "runs");
     let before = world.fake.object("/jobs/");
     world.fake.release();
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    world.until("the late request", |fake| fake.count("LATE", "/jobs/") == 1).await;
     assert_eq!(world.fake.object("/jobs/"), before);
 }
 
@@ -209,7 +219,9 @@ async fn a_late_request_that_makes_the_job_of_one_that_is_over_leaves_nothing_be
             world.runner.forget(job_id()).await;
         }
         world.fake.release();
-        let made = |fake: &super::fake::Fake| fake.count("DELETE", "/jobs/") >= 3;
+        world.until("the late request", |fake| fake.count("LATE", "/jobs/") == 1).await;
+        let before = world.fake.count("DELETE", "/jobs/");
+        let made = |fake: &super::fake::Fake| fake.count("DELETE", "/jobs/") > before;
         world.until("it to be looked for again", made).await;
         assert_eq!(world.fake.object("/jobs/"), None);
     }

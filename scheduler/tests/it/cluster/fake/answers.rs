@@ -95,6 +95,7 @@ fn applied(fake: &Fake, fault: Option<Fault>, uri: &Uri, bytes: &[u8]) -> (Statu
         tokio::spawn(async move {
             drop(fake.held.acquire().await);
             fake.apply(&path, patch, is_by_force);
+            fake.world.lock().unwrap().requests.push(format!("LATE {path}"));
         });
     }
     fake.apply(uri.path(), patch, is_by_force)
