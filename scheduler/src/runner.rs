@@ -247,6 +247,12 @@ pub enum End {
         /// Whether another try makes sense: no process slots, disk full.
         surroundings: bool,
     },
+    /// The command never started: a gate shut, which its runner was told when it asked for leave,
+    /// and it took the job back.
+    TakenBack {
+        /// Which gate, for people.
+        why: String,
+    },
     /// The command never started, because a file of the fetch that it is to be given is lost:
     /// another fetch makes it anew.
     InputLost {
@@ -267,7 +273,10 @@ impl End {
     pub fn has_words(&self) -> bool {
         match self {
             Self::Reported(report) => report.has_words(),
-            Self::NotStarted { .. } | Self::InputLost { .. } | Self::Unknown { .. } => true,
+            Self::NotStarted { .. }
+            | Self::TakenBack { .. }
+            | Self::InputLost { .. }
+            | Self::Unknown { .. } => true,
         }
     }
 
@@ -275,7 +284,9 @@ impl End {
     pub fn hide(&mut self, secrets: &Secrets) {
         let (why, report) = match self {
             Self::Reported(report) => (None, Some(report)),
-            Self::NotStarted { why, .. } | Self::InputLost { why } => (Some(why), None),
+            Self::NotStarted { why, .. } | Self::TakenBack { why } | Self::InputLost { why } => {
+                (Some(why), None)
+            }
             Self::Unknown { why, report } => (Some(why), report.as_mut()),
         };
         if let Some(why) = why {

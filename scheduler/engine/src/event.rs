@@ -43,7 +43,12 @@ pub enum Event {
     Granted(JobKind),
     /// The job was decided, and no runner has it: it waited, or the daemon died before it could
     /// hand it over. An apply is withdrawn unless every gate is still open.
-    Unstarted { job: JobId },
+    Unstarted {
+        job: JobId,
+        /// Its runner had it and took it back before it began, because it was told then that a gate
+        /// had shut: which, for people. It is withdrawn, whether that is open again or not.
+        taken_back: Option<String>,
+    },
     /// The runner says that the job's command runs.
     JobStarted {
         job: JobId,

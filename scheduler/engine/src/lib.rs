@@ -73,6 +73,6 @@ pub use check::BrokenInvariant;
 pub use converge::{SITUATIONS, situation};
 pub use explain::{PursuedVersion, Surroundings, brings_back, explain, names_together};
 pub use progress::{GoBack, go_back_now};
-pub use start::{Start, start_now, void_start};
+pub use start::{Start, start_now, unbegun, void_start};
 pub use state::State;
 pub use step::{next_wake, step};

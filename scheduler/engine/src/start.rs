@@ -24,7 +24,10 @@ pub enum Start {
         until: Option<Timestamp>,
     },
     /// A gate has shut since it was decided: [`crate::event::Event::Unstarted`] withdraws it.
-    Void,
+    Void {
+        /// Which, as the end of the sentence "it was withdrawn before it started: …".
+        why: &'static str,
+    },
     /// Somebody asked it to stop: it must not start any more, and has ended if nobody has it.
     Stopped,
     /// It is not in flight.
@@ -40,17 +43,25 @@ pub fn start_now(state: &State, job: JobId, now: Timestamp) -> Start {
     }
     match state.holds(job, now) {
         Ok(until) => Start::Holds { until },
-        Err(_) => Start::Void,
+        Err(why) => Start::Void { why },
     }
 }
 
 /// The apply that was decided, has not started as far as is known, and must not be handed over any
 /// more.
 pub fn void_start(state: &State, now: Timestamp) -> Option<JobId> {
-    let job = state.main.as_deref().filter(|job| {
-        job.kind == JobKind::Apply && job.started_at.is_none() && job.stop.is_none()
-    })?;
+    let job = state.main.as_deref().filter(|job| has_not_begun(job))?;
     state.holds(job, now).is_err().then_some(job.id)
+}
+
+/// The apply that was decided and has not started as far as is known, and that nobody asked to
+/// stop: its runner may take it back.
+pub fn unbegun(state: &State) -> Option<JobId> {
+    state.main.as_deref().filter(|job| has_not_begun(job)).map(|job| job.id)
+}
+
+fn has_not_begun(job: &Job) -> bool {
+    job.kind == JobKind::Apply && job.started_at.is_none() && job.stop.is_none()
 }
 
 impl State {
@@ -265,14 +276,19 @@ impl State {
     }
 
     /// No runner has this job. Unless everything still holds that it was decided on, it is as if it
-    /// had never been.
-    pub(crate) fn unstarted(&mut self, id: JobId, now: Timestamp, out: &mut Vec<Action>) {
+    /// had never been; and so it is when its runner took it back (`taken_back`), whatever holds by
+    /// now.
+    pub(crate) fn unstarted(
+        &mut self,
+        id: JobId,
+        taken_back: Option<String>,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
         let waits = |job: &&Job| job.id == id && job.started_at.is_none() && job.stop.is_none();
-        let Some(why) =
-            self.main.as_deref().filter(waits).and_then(|job| self.holds(job, now).err())
-        else {
-            return;
-        };
+        let Some(job) = self.main.as_deref().filter(waits) else { return };
+        let shut = || self.holds(job, now).err().map(str::to_owned);
+        let Some(why) = taken_back.or_else(shut) else { return };
         let Some(job) = self.main.take() else { return };
         if self.pursuit.chain.as_ref().is_some_and(|chain| chain.job == id) {
             self.pursuit.chain = job.chain_before.map(|chain| *chain);

@@ -42,7 +42,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
                 state.start(kind, now, &mut out);
             }
         }
-        Event::Unstarted { job } => state.unstarted(job, now, &mut out),
+        Event::Unstarted { job, taken_back } => state.unstarted(job, taken_back, now, &mut out),
         Event::JobStarted { job, at } => state.started(job, at, now),
         Event::JobWaits { job, wait } => state.waits(job, wait, now, &mut out),
         Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),

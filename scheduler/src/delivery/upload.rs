@@ -343,7 +343,7 @@ pub(super) fn salvage(
                 *report = Some(found);
             }
         }
-        End::NotStarted { .. } | End::InputLost { .. } => staging.close(),
+        End::NotStarted { .. } | End::TakenBack { .. } | End::InputLost { .. } => staging.close(),
     }
     Ok(end)
 }

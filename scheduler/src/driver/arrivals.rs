@@ -101,10 +101,10 @@ impl DriverLoop {
         // Over already, or never ours: a result counts once.
         let Some(row) = self.world.jobs.get(&job) else { return };
         let kept = self.world.instances.get(&row.instance);
-        if never_began(end, kept, job, batch.now) {
+        if let Some(unstarted) = never_began(end, kept, job, batch.now) {
             let instance = row.instance;
             self.numbers.jobs_ended += 1;
-            return batch.send(&mut self.world, instance, Event::Unstarted { job }, None);
+            return batch.send(&mut self.world, instance, unstarted, None);
         }
         let flying = kept.and_then(|kept| kept.state.job(job));
         let poll =

@@ -172,7 +172,8 @@ impl Batch {
             self.give_up(world, job);
         }
         queue.extend(
-            self.withdraw_void_start(world, &kept.state).map(|job| (id, Event::Unstarted { job })),
+            self.withdraw_void_start(world, &kept.state)
+                .map(|job| (id, Event::Unstarted { job, taken_back: None })),
         );
         self.changes.extend(shown.changes(&kept.state, kept.names.channel.0, now));
         if shown.tells_others(&kept.state) {
@@ -248,7 +249,8 @@ impl Batch {
         let job = start.job;
         if let Some(claim) = world.starts.get(&job).filter(|claim| claim.withdraw()).cloned() {
             self.withdrawn.push(claim);
-            self.send(world, names.instance(), Event::Unstarted { job }, None);
+            let unstarted = Event::Unstarted { job, taken_back: None };
+            self.send(world, names.instance(), unstarted, None);
         }
         self.regated.push(task);
     }

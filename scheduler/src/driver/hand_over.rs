@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use engine::Start;
 use engine::action::StartJob;
+use engine::event::Event;
 use schema::id::{InstanceId, JobId};
 use schema::time::Timestamp;
 
@@ -97,7 +98,7 @@ impl DriverLoop {
         let now = self.clock.now();
         let why = match kept.map_or(Start::Over, |kept| engine::start_now(&kept.state, job, now)) {
             Start::Holds { until } => return Ok(Turn { claim, until }),
-            Start::Void => return Err(true),
+            Start::Void { .. } => return Err(true),
             _ if is_once => return Ok(Turn { claim, until: None }),
             Start::Stopped => STOPPED,
             Start::Over => "it was given up before it was started",
@@ -138,7 +139,7 @@ impl DriverLoop {
         match engine::start_now(&kept.state, job, now) {
             Start::Holds { .. } => Ok(()),
             Start::Stopped => Err(refused(STOPPED)),
-            Start::Void => Err(refused("a gate shut before it was started")),
+            Start::Void { why } => Err(refused(why)),
             Start::Over => Err(over()),
         }
     }
@@ -174,17 +175,24 @@ impl DriverLoop {
     }
 }
 
-/// Whether this end of an apply is that it never ran, for a reason that may pass, and nobody would
-/// start it now: a gate has shut, and it is as if it had never been decided.
+/// What the engine is told of an apply that ends as if it had never been decided: its runner took
+/// it back, or it never ran for a reason that may pass, and nobody would start it now because a
+/// gate has shut.
 pub(super) fn never_began(
     end: &End,
     kept: Option<&InstanceEntry>,
     job: JobId,
     now: Timestamp,
-) -> bool {
-    let may_pass =
-        matches!(end, End::NotStarted { surroundings: true, .. } | End::InputLost { .. });
-    may_pass && kept.is_some_and(|kept| engine::void_start(&kept.state, now) == Some(job))
+) -> Option<Event> {
+    let state = &kept?.state;
+    let (is_it, taken_back) = match end {
+        End::TakenBack { why } => (engine::unbegun(state) == Some(job), Some(why.clone())),
+        End::NotStarted { surroundings: true, .. } | End::InputLost { .. } => {
+            (engine::void_start(state, now) == Some(job), None)
+        }
+        End::NotStarted { .. } | End::Reported(_) | End::Unknown { .. } => return None,
+    };
+    is_it.then_some(Event::Unstarted { job, taken_back })
 }
 
 async fn perform(performer: Arc<Performer>, task: Task, turn: Option<Turn>) -> TaskResult {

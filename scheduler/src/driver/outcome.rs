@@ -94,6 +94,10 @@ pub(super) fn read(end: End, gone: bool, words: &Words, asked: &JobPurpose<'_>) 
         End::NotStarted { why, surroundings } => {
             never_ran(Outcome::NotStarted { why: why.clone(), surroundings }, why, asked)
         }
+        // Nobody decides anew about one that is over for the engine, or was asked to stop.
+        End::TakenBack { why } => {
+            never_ran(Outcome::NotStarted { why: why.clone(), surroundings: true }, why, asked)
+        }
         End::InputLost { why } => never_ran(Outcome::InputLost { why: why.clone() }, why, asked),
         End::Unknown { why, report } => match asked.stopped {
             Some(reason) if gone => stopped(reason, true, report, asked),

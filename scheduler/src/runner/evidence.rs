@@ -108,8 +108,26 @@ pub struct JobEnd {
 pub struct Never {
     /// For people.
     pub why: String,
-    /// Whether another try makes sense.
-    pub surroundings: bool,
+    /// What kept it from starting.
+    pub cause: NeverCause,
+}
+
+/// What kept a command from starting, as far as it says whether another try makes sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeverCause {
+    /// The job itself: no other try makes sense.
+    Job,
+    /// Its surroundings, which may change: another try makes sense.
+    Surroundings,
+    /// A gate had shut, and it was taken back: it is as if it had never been decided.
+    Gate,
+}
+
+impl NeverCause {
+    /// Whether the surroundings are to blame, or the job.
+    pub fn of(surroundings: bool) -> Self {
+        if surroundings { Self::Surroundings } else { Self::Job }
+    }
 }
 
 /// How a container ended.
@@ -163,8 +181,13 @@ impl OutcomeEvidence {
         if let Some(report) = self.believed(report) {
             return (End::Reported(report), gone);
         }
-        if let Some(Never { why, surroundings }) = self.never.take_if(|_| !is_reported) {
-            return (End::NotStarted { why, surroundings }, true);
+        if let Some(Never { why, cause }) = self.never.take_if(|_| !is_reported) {
+            let end = match cause {
+                NeverCause::Job => End::NotStarted { why, surroundings: false },
+                NeverCause::Surroundings => End::NotStarted { why, surroundings: true },
+                NeverCause::Gate => End::TakenBack { why },
+            };
+            return (end, true);
         }
         // The place knows that it ended, if not how; then what is left of it is the place's to say.
         let is_over = self.taken.is_some() || self.lost.is_some() || self.exit.is_some();

@@ -218,6 +218,7 @@ impl World {
             End::NotStarted { why, surroundings } => {
                 format!("{gone}, never{}: {why}", if surroundings { ", surroundings" } else { "" })
             }
+            End::TakenBack { why } => format!("{gone}, taken back: {why}"),
             End::InputLost { why } => format!("{gone}, never, input lost: {why}"),
             End::Unknown { why, .. } => format!("{gone}, unknown: {why}"),
         }

@@ -176,8 +176,9 @@ fn p2_a_no_or_more_approvers_before_an_apply_is_handed_over_are_obeyed() {
         } else {
             it.decide(given, "bob", Decision::Reject);
         }
-        assert_eq!(start_now(it.state(), apply, it.now), Start::Void, "raised: {raised}");
-        it.send(Event::Unstarted { job: apply });
+        let start = start_now(it.state(), apply, it.now);
+        assert_eq!(start, Start::Void { why: "an approval is missing" }, "raised: {raised}");
+        it.send(Event::Unstarted { job: apply, taken_back: None });
         it.run(Fetch, 2);
         it.is(if raised {
             "WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED"

@@ -274,7 +274,7 @@ fn an_apply_that_is_withdrawn_waits_for_what_is_told_then() {
     it.until(5);
     tells(&mut it, runs("svc-00"));
     it.send(Event::Observe(true));
-    it.send(Event::Unstarted { job: apply.job });
+    it.send(Event::Unstarted { job: apply.job, taken_back: None });
     it.send(Event::Observe(false));
     assert!(!it.wants(Apply), "{:?}", it.state().standing());
     tells(&mut it, runs("svc-00"));

@@ -321,7 +321,7 @@ impl Oracle {
             .collect();
         for job in gone {
             let flight = self.flights.remove(&job).unwrap();
-            if matches!(event, Event::Unstarted { job: withdrawn } if *withdrawn == job) {
+            if matches!(event, Event::Unstarted { job: withdrawn, .. } if *withdrawn == job) {
                 continue; // it never was
             }
             let outcome = match event {

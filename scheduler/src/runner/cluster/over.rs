@@ -17,7 +17,7 @@ use super::sight::counts::{had_pods, is_complete_alone};
 use super::sight::tries::{has_unseen_end, last_run};
 use super::sight::{Sight, asked_to_end, by_another_clock, ended_when_asked, init_that_ran, time};
 use super::stop::with_stray;
-use crate::runner::evidence::{Exit, Never, OutcomeEvidence, Taken};
+use crate::runner::evidence::{Exit, Never, NeverCause, OutcomeEvidence, Taken};
 
 impl JobFollower {
     /// Whether what was seen is really the end.
@@ -88,12 +88,12 @@ impl JobFollower {
                 };
                 *never = Never {
                     why: format!("it {what} and was stopped while its init container `{name}` ran"),
-                    surroundings: false,
+                    cause: NeverCause::Job,
                 };
             } else if let (true, Some(wait)) = (course.gave_up, &course.waits_for) {
                 *never = Never {
                     why: format!("it did not start in time: {}", wait.why),
-                    surroundings: wait.surroundings,
+                    cause: NeverCause::of(wait.surroundings),
                 };
             } else if course.gave_up {
                 never.why = "it did not start in time".to_owned();

@@ -15,7 +15,7 @@ use schema::report::Report;
 use schema::time::Timestamp;
 
 use super::blockers::StartBlocker;
-use crate::runner::evidence::{self, Exit, Never, OutcomeEvidence, Taken};
+use crate::runner::evidence::{self, Exit, Never, NeverCause, OutcomeEvidence, Taken};
 
 mod asked;
 mod container;
@@ -297,7 +297,7 @@ fn look_at_end(
 fn never(why: String, surroundings: bool) -> SightOutcome {
     SightOutcome::Over {
         learned: Box::new(OutcomeEvidence {
-            never: Some(Never { why, surroundings }),
+            never: Some(Never { why, cause: NeverCause::of(surroundings) }),
             ..OutcomeEvidence::default()
         }),
         gone: true,

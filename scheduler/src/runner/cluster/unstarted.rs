@@ -1,16 +1,21 @@
 //! That a job never ran, and whether another try makes sense.
 
 use super::ask::RequestRefusal;
-use crate::runner::evidence::Never;
+use crate::runner::evidence::{Never, NeverCause};
 
 /// It never ran, and another try makes sense.
 pub(super) fn later(why: String) -> Never {
-    Never { why, surroundings: true }
+    Never { why, cause: NeverCause::Surroundings }
 }
 
 /// It never ran, and another try makes no sense.
 pub(super) fn never(why: String) -> Never {
-    Never { why, surroundings: false }
+    Never { why, cause: NeverCause::Job }
+}
+
+/// It never ran: it was refused leave, and taken back.
+pub(super) fn taken_back(why: String) -> Never {
+    Never { why, cause: NeverCause::Gate }
 }
 
 pub(super) fn told(refused: RequestRefusal) -> Never {
@@ -19,7 +24,7 @@ pub(super) fn told(refused: RequestRefusal) -> Never {
         RequestRefusal::Now(why)
         | RequestRefusal::Unauthorized(why)
         | RequestRefusal::Unreached(why)
-        | RequestRefusal::Doubtful(why)
-        | RequestRefusal::Unpermitted(why) => later(why),
+        | RequestRefusal::Doubtful(why) => later(why),
+        RequestRefusal::Unpermitted(why) => taken_back(why),
     }
 }

@@ -17,7 +17,7 @@ use super::follow::JobFollower;
 use super::sight::init_that_began;
 use super::sight::tries::{PodAttempts, tried};
 use super::sight::{Sight, SightOutcome, look};
-use super::unstarted::later;
+use super::unstarted::taken_back;
 use crate::runner::LeaveRefusal;
 use crate::runner::evidence::OutcomeEvidence;
 
@@ -109,7 +109,7 @@ impl Course {
             return;
         };
         if let Some(never) = &mut learned.never {
-            *never = later(why.clone());
+            *never = taken_back(why.clone());
         }
         if let Some(taken) = &mut learned.taken {
             taken.why =

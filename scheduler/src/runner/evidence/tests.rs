@@ -76,7 +76,7 @@ fn the_best_way_counts_whatever_came_first() {
         delivered: Some(report(1)),
         line: Some(report(2)),
         message: Some(report(3)),
-        never: Some(Never { why: "no node".to_owned(), surroundings: true }),
+        never: Some(Never { why: "no node".to_owned(), cause: NeverCause::Surroundings }),
         exit: Some(exit(4)),
         lost: Some("evicted".to_owned()),
         taken: None,
@@ -89,7 +89,7 @@ fn the_best_way_counts_whatever_came_first() {
     check(OutcomeEvidence { exit: Some(exit(4)), ..OutcomeEvidence::default() }, Some(4));
     check(OutcomeEvidence::default(), None);
     let never = OutcomeEvidence {
-        never: Some(Never { why: "no node".to_owned(), surroundings: true }),
+        never: Some(Never { why: "no node".to_owned(), cause: NeverCause::Surroundings }),
         ..OutcomeEvidence::default()
     };
     assert!(matches!(never.end(String::new), (End::NotStarted { surroundings: true, .. }, true)));
@@ -152,7 +152,7 @@ fn learned() -> impl Strategy<Value = OutcomeEvidence> {
         delivered: delivered.map(report),
         line: line.map(report),
         message: message.map(report),
-        never: never.map(|why| Never { why: why.to_string(), surroundings: false }),
+        never: never.map(|why| Never { why: why.to_string(), cause: NeverCause::Job }),
         exit: code.map(exit),
         lost: None,
         taken: None,

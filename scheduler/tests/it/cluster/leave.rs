@@ -50,7 +50,7 @@ async fn p2_a_job_that_gets_no_leave_is_taken_away_and_never_started() {
     let mut world = World::new().await;
     world.daemon.refuses_after(0, "it was paused");
     world.runner.start(world.spec());
-    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+    assert_eq!(world.end().await, "gone, taken back: it was paused");
     check_never_let_go(&world).await;
     assert_eq!(world.fake.count("PATCH", "/jobs/"), 2, "no namespace, made");
 }
@@ -63,11 +63,7 @@ async fn p2_leave_is_asked_for_again_each_time_a_job_is_to_be_let_go() {
         world.fake.fail(Method::PATCH, "/jobs/", fault);
         world.daemon.refuses_after(1, "the apply window has shut");
         world.runner.start(world.spec());
-        assert_eq!(
-            world.end().await,
-            "gone, never, surroundings: the apply window has shut",
-            "{fault:?}"
-        );
+        assert_eq!(world.end().await, "gone, taken back: the apply window has shut", "{fault:?}");
         check_never_let_go(&world).await;
         assert_eq!(
             world.fake.count("PATCH", "/jobs/"),
@@ -85,7 +81,7 @@ async fn p2_a_job_is_withdrawn_whose_gate_shuts_while_the_request_that_lets_it_g
     world.fake.fail(Method::PATCH, "/jobs/", Fault::Hold);
     world.daemon.refuses_after(1, "it was paused");
     world.runner.start(world.spec());
-    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+    assert_eq!(world.end().await, "gone, taken back: it was paused");
     world.fake.release();
     check_never_let_go(&world).await;
 }
@@ -101,7 +97,7 @@ async fn p2_a_job_that_was_let_go_and_has_not_begun_is_withdrawn_when_its_gate_s
         if let Some(pod) = pod.clone() {
             world.fake.pod(json!({}), pod);
         }
-        assert_eq!(world.end().await, "gone, never, surroundings: it was paused", "{pod:?}");
+        assert_eq!(world.end().await, "gone, taken back: it was paused", "{pod:?}");
         world.until("its Job to be gone", |fake| fake.object("/jobs/").is_none()).await;
     }
 }
@@ -113,7 +109,7 @@ async fn p2_a_job_is_withdrawn_too_that_an_earlier_life_of_the_daemon_let_go() {
     world.daemon.refuses_after(0, "observer mode was turned on");
     world.restart().await;
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
-    assert_eq!(world.end().await, "gone, never, surroundings: observer mode was turned on");
+    assert_eq!(world.end().await, "gone, taken back: observer mode was turned on");
 }
 
 #[tokio::test]
@@ -129,7 +125,7 @@ async fn p2_p8_a_withdrawal_that_the_cluster_does_not_take_is_told_and_made_agai
                     right in the cluster; ends when the cluster takes the deletion of its Job, \
                     which is tried again every 3 s, or its gates are open again";
     assert_eq!(told, expected);
-    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+    assert_eq!(world.end().await, "gone, taken back: it was paused");
     assert_eq!(world.fake.count("DELETE", "/jobs/"), 3);
 }
 
@@ -139,7 +135,7 @@ async fn a_withdrawal_that_nobody_answered_is_one_when_it_was_carried_out() {
     world.fake.fail(Method::DELETE, "/jobs/", Fault::DoneButTimedOut);
     world.daemon.refuses_after(1, "it was paused");
     world.let_go_as(world.spec()).await;
-    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+    assert_eq!(world.end().await, "gone, taken back: it was paused");
 }
 
 #[tokio::test]
@@ -209,7 +205,7 @@ async fn a_late_request_that_makes_the_job_of_one_that_is_over_leaves_nothing_be
     world.fake.fail(Method::PATCH, "/jobs/", Fault::AgainLater);
     world.daemon.refuses_after(0, "it was paused");
     world.runner.start(world.spec());
-    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+    assert_eq!(world.end().await, "gone, taken back: it was paused");
     check_never_let_go(&world).await;
     for is_restarted in [false, true] {
         if is_restarted {
@@ -240,7 +236,7 @@ async fn p2_a_job_that_was_made_in_another_life_of_the_daemon_gets_leave_again_o
         if may {
             assert_eq!(world.end().await, "gone, exit Some(0)");
         } else {
-            assert_eq!(world.end().await, "gone, never, surroundings: observer mode was turned on");
+            assert_eq!(world.end().await, "gone, taken back: observer mode was turned on");
             check_never_let_go(&world).await;
         }
     }

@@ -282,6 +282,61 @@ async fn p8_a_job_that_was_handed_over_and_never_ran_did_not_begin() {
     assert_eq!(over.started_at, None, "{}", over.message);
 }
 
+/// A gate that shuts for a moment: by the time at which it is known that nothing of the job ran it
+/// is open again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_apply_that_its_runner_took_back_is_withdrawn_although_its_gates_are_open_again() {
+    let rig = Rig::start(|_| None).await;
+    let fetch = silent_fetch(&rig).await;
+    let next = async |kind, before: JobId| {
+        let is_next = |spec: &&JobSpec| {
+            spec.kind == kind
+                && spec.job != before
+                && super::round::variable(spec, "PVN_RELEASE_CHANNEL") == "staging"
+        };
+        rig.until("the next job", async || {
+            let seen = rig.runner.seen.lock().unwrap();
+            seen.iter().rev().find(is_next).map(|spec| (spec.job, spec.attempt))
+        })
+        .await
+    };
+    let found_work = |job| RunnerEvent::Ended { job, end: report(Some(2), None), gone: true };
+    rig.runner.tell(found_work(fetch));
+    let (apply, _) = next(JobKind::Apply, fetch).await;
+    let end = End::TakenBack { why: "it was paused".to_owned() };
+    rig.runner.tell(RunnerEvent::Ended { job: apply, end, gone: true });
+    let row = async || rig.store.job(apply).await.unwrap().unwrap();
+    let over =
+        rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
+    assert_eq!(
+        (over.status, over.message.as_str()),
+        (JobStatus::Cancelled, "withdrawn before it started: it was paused")
+    );
+    let (again, _) = next(JobKind::Fetch, fetch).await;
+    rig.runner.tell(found_work(again));
+    let (_, attempt) = next(JobKind::Apply, apply).await;
+    assert_eq!(attempt, 1, "it was none");
+}
+
+/// Of one that somebody cancelled meanwhile that is what is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p7_an_apply_that_was_cancelled_and_that_its_runner_took_back_is_over() {
+    let rig = Rig::start(|_| None).await;
+    let fetch = silent_fetch(&rig).await;
+    rig.runner.tell(RunnerEvent::Ended { job: fetch, end: report(Some(2), None), gone: true });
+    let apply = rig
+        .until("the apply", async || {
+            let seen = rig.runner.seen.lock().unwrap();
+            seen.iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job)
+        })
+        .await;
+    rig.handle.cancel_job(apply, caller("eve")).await.unwrap();
+    let end = End::TakenBack { why: "it was paused".to_owned() };
+    rig.runner.tell(RunnerEvent::Ended { job: apply, end, gone: true });
+    let instance = rig.until_status("staging", Status::Failed).await;
+    assert_eq!(instance.reason.map(schema::status::Reason::as_str), Some("CANCELLED"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p7_a_job_that_was_stopped_before_it_started_is_not_started_after_a_crash() {
     let rig = Rig::start(|_| None).await;

@@ -31,7 +31,7 @@ impl Driver {
         if let Some(job) = void_start(&self.states[instance], now)
             .filter(|job| self.waiting.contains(job) && !self.crashed)
         {
-            self.handle(instance, Event::Unstarted { job });
+            self.handle(instance, Event::Unstarted { job, taken_back: None });
         }
     }
 

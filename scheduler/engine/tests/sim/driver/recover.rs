@@ -66,8 +66,8 @@ impl Driver {
             Start::Holds { until } => {
                 assert!(until.is_none_or(|until| until > now), "what holds is not over: {until:?}")
             }
-            Start::Void => {
-                self.handle(instance, Event::Unstarted { job });
+            Start::Void { .. } => {
+                self.handle(instance, Event::Unstarted { job, taken_back: None });
                 if self.crashed {
                     self.pending.push((instance, Action::Start(start)));
                 } else {

@@ -195,7 +195,7 @@ async fn ended(
                 last_words(beside, trial).await
             ))
         }
-        End::NotStarted { why, .. } | End::InputLost { why } => {
+        End::NotStarted { why, .. } | End::TakenBack { why } | End::InputLost { why } => {
             TrialOutcome::NotStarted { why, ends_when: waited_for.map(|wait| wait.ends_when) }
         }
         End::Unknown { why, .. } => not_started(why),
