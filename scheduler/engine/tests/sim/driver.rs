@@ -9,7 +9,7 @@ use engine::desired::Desired;
 use engine::event::{Event, Outcome, Wait};
 use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
 use engine::{
-    GoBack, Start, State, Surroundings, explain, go_back_now, next_wake, start_now, step,
+    GoBack, Start, State, Surroundings, explain, go_back_now, next_wake, start_now, step, unbegun,
     void_start,
 };
 use schema::id::{BlobId, InstanceId, JobId, ReleaseId, ServiceId};

@@ -58,6 +58,8 @@ pub(crate) enum Fate {
     },
     /// What its fetch left for it is lost.
     InputLost,
+    /// A gate shut for a moment while it had not begun, and its runner took it back.
+    TakenBack,
     /// The runner loses sight of it; it is dead.
     Lost,
     /// Its wrapper is killed and it lives on, does its work and ends, and nobody knows.
@@ -128,6 +130,10 @@ impl World {
                 Outcome::NotStarted { why: "could not".to_owned(), surroundings }
             }
             Fate::InputLost => Outcome::InputLost { why: "could not".to_owned() },
+            // For whoever does not wait for it any more, or has stopped it.
+            Fate::TakenBack => {
+                Outcome::NotStarted { why: "it was paused".to_owned(), surroundings: true }
+            }
             Fate::Lost => Outcome::Unknown { why: "lost".to_owned(), gone: !process.immortal },
             Fate::Orphaned => {
                 Outcome::Unknown { why: "its wrapper was killed".to_owned(), gone: false }

@@ -57,7 +57,7 @@ impl Driver {
             let lives = self.random.between(600_000, 7_200_000);
             self.after(lives, Happening::Bury(job));
         }
-        if !mute && (calm || !self.random.one_in(10)) {
+        if !mute && fate != Fate::TakenBack && (calm || !self.random.one_in(10)) {
             let delay = self.random.between(0, 2_000);
             self.after(delay, Happening::Deliver(instance, Box::new(started)));
         }
@@ -103,7 +103,15 @@ impl Driver {
             return;
         };
         let Some(outcome) = process.outcome.clone() else { return };
-        self.handle(process.instance, Event::JobEnded { job, outcome });
+        let instance = process.instance;
+        let is_taken_back =
+            process.fate == Fate::TakenBack && unbegun(&self.states[instance]) == Some(job);
+        let told = if is_taken_back {
+            Event::Unstarted { job, taken_back: Some("it was paused".to_owned()) }
+        } else {
+            Event::JobEnded { job, outcome }
+        };
+        self.handle(instance, told);
     }
 }
 
@@ -114,7 +122,9 @@ fn fate_of(start: &StartJob, calm: bool, random: &mut Random) -> Fate {
         15 | 16 => Fate::Fails(75),
         17 => Fate::DoesAndFails(*random.pick(&[1, 75])),
         18 => Fate::Lies,
-        19 | 20 => Fate::NotStarted { surroundings: true },
+        19 => Fate::NotStarted { surroundings: true },
+        20 if start.kind == JobKind::Apply => Fate::TakenBack,
+        20 => Fate::NotStarted { surroundings: true },
         21 if start.fetch_job.is_some() && random.one_in(2) => Fate::InputLost,
         21 => Fate::NotStarted { surroundings: false },
         22 => Fate::Lost,
