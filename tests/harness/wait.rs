@@ -6,7 +6,13 @@ use std::time::{Duration, Instant};
 /// test run's limit.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
+/// Shortest pause between two questions.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Longest pause, and how many times as long as its answer took one is: whoever asks by starting a
+/// program takes a part of a core, and not what it waits for the whole of it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_PER_ANSWER: u32 = 4;
 
 /// Asks until there is an answer.
 ///
@@ -25,13 +31,24 @@ pub fn until_within<T>(limit: Duration, what: &str, ask: impl FnMut() -> Option<
 }
 
 /// Asks until there is an answer, at most for `limit`; none where it does not come.
-pub fn within<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+pub fn within<T>(limit: Duration, ask: impl FnMut() -> Option<T>) -> Option<T> {
+    within_with_pauses(limit, PAUSE, ask)
+}
+
+/// The same with pauses of at least `pause`, for one of many that ask at once.
+pub fn within_with_pauses<T>(
+    limit: Duration,
+    pause: Duration,
+    mut ask: impl FnMut() -> Option<T>,
+) -> Option<T> {
     let start = Instant::now();
     loop {
+        let asked = Instant::now();
         let answer = ask();
         if answer.is_some() || start.elapsed() >= limit {
             return answer;
         }
-        std::thread::park_timeout(PAUSE);
+        let took = (asked.elapsed() * PAUSE_PER_ANSWER).min(LONGEST_PAUSE);
+        std::thread::park_timeout(took.max(pause));
     }
 }

@@ -20,6 +20,10 @@ use cases::CASES;
 /// machine.
 const STEP_WITHIN: std::time::Duration = std::time::Duration::from_secs(180);
 
+/// Pause between two questions of a case: eleven that each start a client all the time would leave
+/// a cluster on the same machine so little that its Pods take a minute to begin.
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Where the commands run.
 enum Place {
     Here,
@@ -58,12 +62,13 @@ impl World<'_> {
     }
 
     fn until<T>(&self, what: &str, ask: impl FnMut() -> Option<T>) -> T {
-        wait::until_within(STEP_WITHIN, &format!("{} in {}", what, self.name), ask)
+        wait::within_with_pauses(STEP_WITHIN, PAUSE, ask)
+            .unwrap_or_else(|| panic!("gave up waiting for {what} in {}", self.name))
     }
 
     fn becomes(&self, status: &str, reason: Option<&str>) -> Value {
         let mut last = Value::Null;
-        let found = wait::within(STEP_WITHIN, || {
+        let found = wait::within_with_pauses(STEP_WITHIN, PAUSE, || {
             last = self.channel();
             (last["status"] == status && (reason.is_none() || last["reason"] == json!(reason)))
                 .then(|| last.clone())
@@ -100,6 +105,11 @@ impl World<'_> {
     fn write(&self, name: &str, text: &str) {
         std::fs::write(self.directory.join(name), text).expect("a file can be written");
     }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
 }
 
 fn with(command: &Value, more: &Value) -> Value {
@@ -183,7 +193,7 @@ impl Place {
             }
         }
         scheduler.apply(&configs);
-        let failed: Vec<&str> = std::thread::scope(|scope| {
+        let failed: Vec<String> = std::thread::scope(|scope| {
             let (scheduler, directory) = (&scheduler, &directory);
             let played: Vec<_> = cases
                 .iter()
@@ -199,10 +209,19 @@ impl Place {
                 .collect();
             played
                 .into_iter()
-                .filter_map(|(name, thread)| thread.join().is_err().then_some(name))
+                .filter_map(|(name, thread)| {
+                    let why = panic_message(thread.join().err()?.as_ref());
+                    Some(format!("{name}: {why}"))
+                })
                 .collect()
         });
-        assert!(failed.is_empty(), "failed: {failed:?}; the scheduler said:\n{}", scheduler.log());
+        // Why comes last, which is what is read of a long log.
+        assert!(
+            failed.is_empty(),
+            "the scheduler said:\n{}\nfailed:\n{}",
+            scheduler.log(),
+            failed.join("\n")
+        );
         self.check_made_once(cases, &unique);
     }
 
