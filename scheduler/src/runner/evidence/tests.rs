@@ -18,7 +18,9 @@ fn check(learned: OutcomeEvidence, expected: Option<i32>) {
     match learned.end(|| "nobody told".to_owned()).0 {
         End::Reported(report) => assert_eq!(report.exit_code, expected),
         End::Unknown { why, .. } => assert_eq!((expected, why.as_str()), (None, "nobody told")),
-        End::NotStarted { .. } | End::InputLost { .. } => panic!("it started"),
+        End::NotStarted { .. } | End::TakenBack { .. } | End::InputLost { .. } => {
+            panic!("it started")
+        }
     }
 }
 
@@ -64,6 +66,7 @@ fn word(learned: OutcomeEvidence) -> String {
             }
         }
         (End::NotStarted { .. } | End::InputLost { .. }, _) => "never".to_owned(),
+        (End::TakenBack { .. }, _) => "taken back".to_owned(),
         (End::Unknown { why, .. }, gone) => {
             format!("unknown{}: {why}", if gone { "" } else { ", not gone" })
         }
@@ -88,11 +91,16 @@ fn the_best_way_counts_whatever_came_first() {
     check(OutcomeEvidence { delivered: None, line: None, ..all() }, Some(3));
     check(OutcomeEvidence { exit: Some(exit(4)), ..OutcomeEvidence::default() }, Some(4));
     check(OutcomeEvidence::default(), None);
-    let never = OutcomeEvidence {
-        never: Some(Never { why: "no node".to_owned(), cause: NeverCause::Surroundings }),
-        ..OutcomeEvidence::default()
+    let never = |cause| {
+        let never = Some(Never { why: "no node".to_owned(), cause });
+        OutcomeEvidence { never, ..OutcomeEvidence::default() }.end(String::new)
     };
-    assert!(matches!(never.end(String::new), (End::NotStarted { surroundings: true, .. }, true)));
+    assert!(matches!(
+        never(NeverCause::Surroundings),
+        (End::NotStarted { surroundings: true, .. }, true)
+    ));
+    assert!(matches!(never(NeverCause::Job), (End::NotStarted { surroundings: false, .. }, true)));
+    assert!(matches!(never(NeverCause::Gate), (End::TakenBack { .. }, true)));
 }
 
 #[test]

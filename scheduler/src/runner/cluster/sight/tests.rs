@@ -55,7 +55,7 @@ fn line(seen: &SightOutcome) -> String {
             match (&learned.never, &learned.lost, &learned.message, &learned.exit) {
                 (Some(never), ..) => format!(
                     "{gone}, never{}: {}",
-                    if never.surroundings { ", surroundings" } else { "" },
+                    if never.cause == NeverCause::Surroundings { ", surroundings" } else { "" },
                     never.why
                 ),
                 (_, Some(why), ..) => format!("{gone}, unknown: {why}"),
