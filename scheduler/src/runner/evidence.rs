@@ -41,6 +41,10 @@ use schema::time::Timestamp;
 
 use super::End;
 
+mod never;
+
+pub use never::{Never, NeverCause};
+
 /// What the wrapper ends with when its command was fine and what it left is not. Source:
 /// docs/wrapper.md, `EX_DATAERR` of sysexits(3).
 const BAD_OUTPUT_CODE: i32 = 65;
@@ -103,33 +107,6 @@ pub struct JobEnd {
     pub why: String,
 }
 
-/// Why a command never started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Never {
-    /// For people.
-    pub why: String,
-    /// What kept it from starting.
-    pub cause: NeverCause,
-}
-
-/// What kept a command from starting, as far as it says whether another try makes sense.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NeverCause {
-    /// The job itself: no other try makes sense.
-    Job,
-    /// Its surroundings, which may change: another try makes sense.
-    Surroundings,
-    /// A gate had shut, and it was taken back: it is as if it had never been decided.
-    Gate,
-}
-
-impl NeverCause {
-    /// Whether the surroundings are to blame, or the job.
-    pub fn of(surroundings: bool) -> Self {
-        if surroundings { Self::Surroundings } else { Self::Job }
-    }
-}
-
 /// How a container ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
@@ -181,13 +158,8 @@ impl OutcomeEvidence {
         if let Some(report) = self.believed(report) {
             return (End::Reported(report), gone);
         }
-        if let Some(Never { why, cause }) = self.never.take_if(|_| !is_reported) {
-            let end = match cause {
-                NeverCause::Job => End::NotStarted { why, surroundings: false },
-                NeverCause::Surroundings => End::NotStarted { why, surroundings: true },
-                NeverCause::Gate => End::TakenBack { why },
-            };
-            return (end, true);
+        if let Some(never) = self.never.take_if(|_| !is_reported) {
+            return (never.end(), true);
         }
         // The place knows that it ended, if not how; then what is left of it is the place's to say.
         let is_over = self.taken.is_some() || self.lost.is_some() || self.exit.is_some();
