@@ -210,8 +210,8 @@ impl Place {
             played
                 .into_iter()
                 .filter_map(|(name, thread)| {
-                    let why = panic_message(thread.join().err()?.as_ref());
-                    Some(format!("{name}: {why}"))
+                    let panic = thread.join().err()?;
+                    Some(format!("{name}: {}", panic_message(panic.as_ref())))
                 })
                 .collect()
         });
