@@ -300,8 +300,7 @@ async fn an_apply_that_its_runner_took_back_is_withdrawn_although_its_gates_are_
         })
         .await
     };
-    let found_work = |job| RunnerEvent::Ended { job, end: report(Some(2), None), gone: true };
-    rig.runner.tell(found_work(fetch));
+    rig.runner.tell(RunnerEvent::Ended { job: fetch, end: report(Some(2), None), gone: true });
     let (apply, _) = next(JobKind::Apply, fetch).await;
     let end = End::TakenBack { why: "it was paused".to_owned() };
     rig.runner.tell(RunnerEvent::Ended { job: apply, end, gone: true });
@@ -312,8 +311,6 @@ async fn an_apply_that_its_runner_took_back_is_withdrawn_although_its_gates_are_
         (over.status, over.message.as_str()),
         (JobStatus::Cancelled, "withdrawn before it started: it was paused")
     );
-    let (again, _) = next(JobKind::Fetch, fetch).await;
-    rig.runner.tell(found_work(again));
     let (_, attempt) = next(JobKind::Apply, apply).await;
     assert_eq!(attempt, 1, "it was none");
 }

@@ -131,8 +131,9 @@ impl Driver {
             }
             Action::Start(start) => self.spawn(instance, start),
             Action::Withdraw { job, .. } => {
+                let started = self.world.processes.get(&job);
                 assert!(
-                    !self.world.processes.contains_key(&job),
+                    started.is_none_or(|process| process.fate == Fate::TakenBack),
                     "{job} is withdrawn and was started"
                 );
                 self.waiting.remove(&job);
