@@ -34,14 +34,18 @@ pub(super) enum RequestRefusal {
     /// It does not accept our credentials, or there are none to be had. They are read again by the
     /// connection, so it may the next time.
     Unauthorized(String),
-    /// The cluster cannot at present, and has done nothing: quota, overload, a change by another.
+    /// The cluster cannot at present, and has done nothing: quota, overload.
     Now(String),
+    /// Another has changed it in between, so nothing was done.
+    Changed(String),
     /// Nobody takes the connection, so nothing was done.
     Unreached(String),
     /// Nobody knows whether it was done: a server in trouble, an answer that did not come.
     Doubtful(String),
-    /// What lets a command run may not be asked for any more, and was not.
-    Unpermitted(String),
+    /// What lets a command run may not be asked for any more, and was not: a gate has shut.
+    NoLeave(String),
+    /// The same: the database is not this daemon's any more.
+    NotOurs(String),
 }
 
 impl RequestRefusal {
@@ -51,9 +55,11 @@ impl RequestRefusal {
         | Self::Never(why)
         | Self::Unauthorized(why)
         | Self::Now(why)
+        | Self::Changed(why)
         | Self::Unreached(why)
         | Self::Doubtful(why)
-        | Self::Unpermitted(why)) = self;
+        | Self::NoLeave(why)
+        | Self::NotOurs(why)) = self;
         why
     }
 
@@ -61,7 +67,11 @@ impl RequestRefusal {
     pub(super) fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Now(_) | Self::Unauthorized(_) | Self::Unreached(_) | Self::Doubtful(_)
+            Self::Now(_)
+                | Self::Changed(_)
+                | Self::Unauthorized(_)
+                | Self::Unreached(_)
+                | Self::Doubtful(_)
         )
     }
 }
@@ -123,13 +133,13 @@ impl Asking<'_> {
             self.cluster.throttle.pass(self.is_apply).await;
             self.cluster.prepare().await;
             let refused = match self.may.ask().await {
-                Err(why) => RequestRefusal::Unpermitted(why),
+                Err(refused) => refused,
                 Ok(()) => match self.while_permitted(request()).await {
                     Ok(Ok(answer)) => return Ok(answer),
                     Ok(Err(error)) => self.refused(&error),
-                    Err(why) => {
+                    Err(refused) => {
                         is_doubtful = true;
-                        RequestRefusal::Unpermitted(why)
+                        refused
                     }
                 },
             };
@@ -158,7 +168,7 @@ impl Asking<'_> {
     async fn while_permitted<T>(
         &self,
         request: impl Future<Output = kube::Result<T>>,
-    ) -> Result<kube::Result<T>, String> {
+    ) -> Result<kube::Result<T>, RequestRefusal> {
         let mut request = std::pin::pin!(request);
         loop {
             let looks = async {
@@ -231,8 +241,9 @@ fn by_status(what: &str, status: &Status) -> RequestRefusal {
         403 => RequestRefusal::Never(format!(
             "{why}; give the scheduler's account this right in the cluster"
         )),
-        // Another has changed it in between, or too many requests.
-        409 | 429 => RequestRefusal::Now(why),
+        409 => RequestRefusal::Changed(why),
+        // Too many requests.
+        429 => RequestRefusal::Now(why),
         // The server is in trouble, with what was asked or after it.
         500..=599 => RequestRefusal::Doubtful(why),
         _ => RequestRefusal::Never(why),
@@ -266,7 +277,7 @@ mod tests {
             "admission webhook \"policy.example\" denied the request: no such team",
             RequestRefusal::Never,
         );
-        check(409, "the object has been modified", RequestRefusal::Now);
+        check(409, "the object has been modified", RequestRefusal::Changed);
         check(422, "Job is invalid", RequestRefusal::Never);
         check(429, "too many requests", RequestRefusal::Now);
         check(500, "etcdserver: request timed out", RequestRefusal::Doubtful);

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use schema::id::JobId;
 
 use super::ClusterInner;
+use super::ask::RequestRefusal;
 use crate::runner::{Leave, LeaveRefusal, RunnerEvent};
 
 /// Says whether the database is this daemon's at this moment, or in words that it is not.
@@ -34,17 +35,19 @@ pub(super) enum May<'a> {
 
 impl May<'_> {
     /// # Errors
-    /// Why not, for people.
-    pub(super) async fn ask(&self) -> Result<(), String> {
-        match self {
-            Self::Always => Ok(()),
-            Self::WhileOurs(inner) => inner.is_ours().await,
+    /// Why not.
+    pub(super) async fn ask(&self) -> Result<(), RequestRefusal> {
+        let inner = match self {
+            Self::Always => return Ok(()),
+            Self::WhileOurs(inner) => inner,
             Self::AsDecided(inner, job) => {
-                inner.has_leave(*job).await.map_err(|refusal| refusal.why)?;
-                // Last: the answer may have come before this machine slept.
-                inner.is_ours().await
+                let leave = inner.has_leave(*job).await;
+                leave.map_err(|refusal| RequestRefusal::NoLeave(refusal.why))?;
+                inner
             }
-        }
+        };
+        // Last: the answer may have come before this machine slept.
+        inner.is_ours().await.map_err(RequestRefusal::NotOurs)
     }
 }
 

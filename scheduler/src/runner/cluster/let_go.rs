@@ -7,6 +7,8 @@
 //! when it is known that nobody let it go: either no request to do so can be on its way, which is
 //! noted before anything else is done, or the cluster deleted it as it was last seen, suspended.
 
+use std::time::Duration;
+
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -27,6 +29,10 @@ use crate::runner::evidence::{Never, OutcomeEvidence};
 
 /// Annotation of a Job that was let go.
 pub(super) const LET_GO_MARK: &str = "pvn.dev/let-go";
+
+/// Longest time for which one of two applies that were made at once gives way: a few times what
+/// it takes to make one.
+const GIVE_WAY_FOR: Duration = Duration::from_secs(4);
 
 /// What the cluster answers when an object is not any more as it was seen.
 const CONFLICT: u16 = 409;
@@ -49,7 +55,9 @@ impl JobFollower {
             return;
         }
         if let Err(never) = self.is_first(deadline).await {
-            return self.take_away(never).await;
+            self.take_away(never).await;
+            // Or both of two schedulers would come again at once, as often as they give way.
+            return tokio::time::sleep(self.give_way_for()).await;
         }
         let jobs = self.jobs();
         // In one with the mark: whoever finds it suspended with the mark knows that somebody else
@@ -73,6 +81,13 @@ impl JobFollower {
             }
             refused => self.take_away(told(refused)).await,
         }
+    }
+
+    /// How long the end of one that gives way is held back: each job its own time, by its id, which
+    /// is a digest.
+    fn give_way_for(&self) -> Duration {
+        let [first, second, ..] = *self.job.as_bytes();
+        GIVE_WAY_FOR * u32::from(u16::from_le_bytes([first, second])) / (u32::from(u16::MAX) + 1)
     }
 
     /// Finds out whether a Job was let go, and lets it go if nobody did.
@@ -119,7 +134,7 @@ impl JobFollower {
                 }
             }
             Ok(_) => self.known = Some((lost("another Job has taken the place of its own"), false)),
-            Err(RequestRefusal::NotFound(_)) => match self.pods_there().await {
+            Err(RequestRefusal::NotFound(_)) => match self.pods_there(AWAY_WITHIN).await {
                 // It was deleted without them, and they run on; or they are about to end. They are
                 // followed to their end.
                 Ok(there) if !there.own.is_empty() => self.is_orphaned = true,

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::course::Course;
-use super::follow::{BEHIND_WITHIN, JobFollower, NODE_WITHIN};
+use super::follow::{AWAY_WITHIN, BEHIND_WITHIN, JobFollower, NODE_WITHIN};
 use super::job::DEFAULT_GRACE_S;
 use super::over::taken_unseen;
 use super::sight::{Sight, had_node, is_failing, is_over, is_pod_over, is_suspended_again};
@@ -130,7 +130,7 @@ impl JobFollower {
 
     /// Whether every Pod that was seen is over, and none is there that is not.
     async fn are_all_over(&self, sight: &Sight) -> bool {
-        let Ok(there) = self.pods_there().await else { return false };
+        let Ok(there) = self.pods_there(AWAY_WITHIN).await else { return false };
         let is_there = |pod: &Pod| there.own.iter().any(|other| other.uid() == pod.uid());
         // One that went without its node's word may still run there.
         let is_over = |pod: &Pod| is_pod_over(pod) || !had_node(pod) || is_there(pod);

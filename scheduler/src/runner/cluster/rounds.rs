@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use schema::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -322,7 +323,7 @@ impl JobFollower {
                 course.why_at = Instant::now() + ASK_WHY_EVERY;
                 course.said = self.why(sight).await.map(|wait| (about(sight).to_owned(), wait));
             }
-            Happened::LeaveIsDue => self.mind_leave(course, sight).await,
+            Happened::LeaveIsDue => self.mind_leave(course).boxed().await,
             Happened::UnseenForLong => {
                 course.unseen_at += UNSEEN_WITHIN;
                 let lost = sight.unlisted().filter(|lost| !self.is_passing(lost));

@@ -94,7 +94,7 @@ impl JobFollower {
     /// the cluster does not take it.
     pub(super) async fn make_stop(&self, course: &mut Course, is_listed: bool) {
         let done = if is_listed && !course.started {
-            self.delete_what_has_not_begun(course).await
+            self.delete_what_has_not_begun(course, None).await
         } else {
             self.end_what_runs(course).await
         };
@@ -120,7 +120,10 @@ impl JobFollower {
         }
     }
 
-    async fn delete_its_pods(&self, delete: &DeleteParams) -> Result<(), RequestRefusal> {
+    pub(super) async fn delete_its_pods(
+        &self,
+        delete: &DeleteParams,
+    ) -> Result<(), RequestRefusal> {
         let pods = self.pods();
         let mut done = Ok(());
         for pod in self.its_pods().await? {
@@ -159,7 +162,7 @@ impl JobFollower {
         }
     }
 
-    fn note_refusal(&self, done: Result<(), RequestRefusal>) {
+    pub(super) fn note_refusal(&self, done: Result<(), RequestRefusal>) {
         if let Err(refused) = done {
             tracing::warn!(job = %self.job, why = refused.why(), "a job on a cluster could not be stopped");
         }
@@ -168,20 +171,27 @@ impl JobFollower {
     /// Deletes the Job, and with it everything that it owns, or owned. Returns whether it is not
     /// there any more.
     pub(super) async fn delete(&self) -> bool {
-        let done = self.try_to_delete(AWAY_WITHIN).await;
+        let done = self.try_to_delete(AWAY_WITHIN, None).await;
         if let Err(refused) = &done {
             tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted");
         }
         done.is_ok()
     }
 
-    /// The same, tried again for so long.
-    pub(super) async fn try_to_delete(&self, within: Duration) -> Result<(), RequestRefusal> {
+    /// The same, tried again for so long; only while it is of the version `as_seen`.
+    ///
+    /// # Errors
+    /// [`RequestRefusal::Now`] where it is of another one.
+    pub(super) async fn try_to_delete(
+        &self,
+        within: Duration,
+        as_seen: Option<String>,
+    ) -> Result<(), RequestRefusal> {
         let jobs = self.jobs();
         // Not another one that has its name by now.
         let uid = self.own.uid().map(str::to_owned);
-        let params =
-            DeleteParams::background().preconditions(Preconditions { uid, resource_version: None });
+        let params = DeleteParams::background()
+            .preconditions(Preconditions { uid, resource_version: as_seen });
         match self.ask(within, "deleting its Job", || jobs.delete(&self.record.name, &params)).await
         {
             // Of a Job that was never made nothing can be left.
@@ -199,13 +209,13 @@ impl JobFollower {
     }
 
     pub(super) async fn its_pods(&self) -> Result<Vec<Pod>, RequestRefusal> {
-        Ok(self.pods_there().await?.own)
+        Ok(self.pods_there(AWAY_WITHIN).await?.own)
     }
 
-    /// The Pods with its label.
-    pub(super) async fn pods_there(&self) -> Result<There, RequestRefusal> {
+    /// The Pods with its label, asked for so long.
+    pub(super) async fn pods_there(&self, within: Duration) -> Result<There, RequestRefusal> {
         let (pods, params) = (self.pods(), self.of_its_label());
-        let found = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await?;
+        let found = self.ask(within, "looking for its Pods", || pods.list(&params)).await?;
         let (own, others): (Vec<Pod>, Vec<Pod>) =
             found.items.into_iter().partition(|pod| self.own.has_pod(pod));
         let stray = others
@@ -217,13 +227,13 @@ impl JobFollower {
 
     /// What is known to be left of its Pods.
     pub(super) async fn left(&self) -> RemainingPods {
-        self.pods_there().await.map_or(RemainingPods::Unanswered, |there| there.left())
+        self.pods_there(AWAY_WITHIN).await.map_or(RemainingPods::Unanswered, |there| there.left())
     }
 
     /// Whether it is known that none of its Pods runs or will, and that the last of them is as it
     /// was seen.
     pub(super) async fn pods_are_over(&self, seen: &Sight) -> bool {
-        let Ok(There { own: found, .. }) = self.pods_there().await else { return false };
+        let Ok(There { own: found, .. }) = self.pods_there(AWAY_WITHIN).await else { return false };
         let made_at = |pod: &Pod| pod.creation_timestamp().map(|at| at.0);
         let last = found.iter().max_by_key(|pod| made_at(pod));
         let version = |pod: &Pod| (pod.uid(), pod.resource_version());

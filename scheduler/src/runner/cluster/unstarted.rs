@@ -22,9 +22,11 @@ pub(super) fn told(refused: RequestRefusal) -> Never {
     match refused {
         RequestRefusal::Never(why) | RequestRefusal::NotFound(why) => never(why),
         RequestRefusal::Now(why)
+        | RequestRefusal::Changed(why)
         | RequestRefusal::Unauthorized(why)
         | RequestRefusal::Unreached(why)
-        | RequestRefusal::Doubtful(why) => later(why),
-        RequestRefusal::Unpermitted(why) => taken_back(why),
+        | RequestRefusal::Doubtful(why)
+        | RequestRefusal::NotOurs(why) => later(why),
+        RequestRefusal::NoLeave(why) => taken_back(why),
     }
 }

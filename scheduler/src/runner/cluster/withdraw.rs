@@ -7,7 +7,11 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use k8s_openapi::api::batch::v1::Job;
+use kube::ResourceExt;
+use kube::api::DeleteParams;
 use tokio::time::Instant;
 
 use super::ask::RequestRefusal;
@@ -25,6 +29,12 @@ use crate::runner::evidence::OutcomeEvidence;
 /// begins within a second or two.
 pub(super) const LEAVE_EVERY: Duration = Duration::from_secs(3);
 
+/// How long each of two looks may take that come before a deletion.
+const LOOK_WITHIN: Duration = Duration::from_secs(2);
+
+/// When it is looked at again where it changed meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// How long an answer is waited for: neither a database that hangs nor a cluster keeps a job from
 /// being followed and stopped.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -37,7 +47,7 @@ impl JobFollower {
     }
 
     /// Takes it away if it may not begin any more.
-    pub(super) async fn mind_leave(&self, course: &mut Course, sight: &Sight) {
+    pub(super) async fn mind_leave(&self, course: &mut Course) {
         course.leave_at = Instant::now() + LEAVE_EVERY;
         let asked = tokio::time::timeout(ANSWER_WITHIN, self.inner.has_leave(self.job)).await;
         let why = match asked {
@@ -50,31 +60,55 @@ impl JobFollower {
             Err(_) => return,
         };
         // A database that is another's by now says nothing of our jobs.
-        if self.inner.is_ours().await.is_err() || self.has_begun(course, sight).await {
+        if self.inner.is_ours().await.is_err() {
             return;
         }
-        tracing::info!(job = %self.job, why, "a job that was let go and has not begun is withdrawn");
-        let refused = self.delete_what_has_not_begun(course).await.err();
-        course.unwithdrawn = refused.map(|refused| StartBlocker::unwithdrawn(&why, &refused));
-        course.withdrawn = Some(why);
+        let done = match self.not_begun(course).await {
+            Ok(None) => {
+                course.unwithdrawn = None;
+                return;
+            }
+            Ok(Some(seen)) => {
+                tracing::info!(job = %self.job, why, "a job that was let go and has not begun is withdrawn");
+                self.delete_what_has_not_begun(course, Some(seen)).await
+            }
+            Err(refused) => Err(refused),
+        };
+        match done {
+            // It changed since it was looked at: it may have begun.
+            Err(RequestRefusal::Changed(_)) => course.leave_at = Instant::now() + LOOK_AGAIN,
+            done => {
+                let refused = done.err();
+                course.unwithdrawn =
+                    refused.map(|refused| StartBlocker::unwithdrawn(&why, &refused));
+                course.withdrawn = Some(why);
+            }
+        }
     }
 
     /// Deletes its Job, by one request, which is made again where it was refused or is not answered
-    /// soon: what begins meanwhile is to be seen.
+    /// soon: what begins meanwhile is to be seen. `as_seen`: only while the Job is of this version,
+    /// however late that is carried out.
     ///
     /// # Errors
     /// Why it is not known to be deleted.
     pub(super) async fn delete_what_has_not_begun(
         &self,
         course: &mut Course,
+        as_seen: Option<String>,
     ) -> Result<(), RequestRefusal> {
-        let asked = tokio::time::timeout(ANSWER_WITHIN, self.try_to_delete(Duration::ZERO)).await;
-        let done = asked.unwrap_or_else(|_| {
-            let why = format!("the cluster has not answered for {} s", ANSWER_WITHIN.as_secs());
-            Err(RequestRefusal::Doubtful(format!("deleting its Job: {why}")))
-        });
+        let delete = self.try_to_delete(Duration::ZERO, as_seen).boxed();
+        let done = within(ANSWER_WITHIN, "deleting its Job", delete).await;
         match &done {
-            Ok(()) => self.note_deletion(course),
+            Ok(()) => {
+                self.note_deletion(course);
+                // Not left to the garbage collector, whose turn comes when it comes: what begins
+                // after this is to be stopped.
+                let params = DeleteParams::default();
+                let pods = self.delete_its_pods(&params).boxed();
+                self.note_refusal(within(ANSWER_WITHIN, "deleting its Pods", pods).await);
+            }
+            Err(RequestRefusal::Changed(_)) => {}
             Err(_) => course.may_be_deleted = true,
         }
         done
@@ -89,17 +123,50 @@ impl JobFollower {
         }
     }
 
-    /// Whether something of the user's own runs or ran, by what the cluster has now; also where
-    /// that cannot be known.
-    async fn has_begun(&self, course: &Course, sight: &Sight) -> bool {
-        let found = tokio::time::timeout(ANSWER_WITHIN, self.its_pods()).await;
-        let Ok(Ok(pods)) = found else { return true };
-        let mut now = sight.clone();
+    /// The version of its Job at which nothing of the user's own had begun; `None` where something
+    /// had. What it does by then changes the Job soon. Where the cluster does not list its Pods,
+    /// what their watch has shown counts.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    async fn not_begun(&self, course: &Course) -> Result<Option<String>, RequestRefusal> {
+        let jobs = self.jobs();
+        let what = "looking for its Job";
+        let found = self.ask(Duration::ZERO, what, || jobs.get(&self.record.name)).boxed();
+        let found = within(LOOK_WITHIN, what, found).await;
+        let listed = self.pods_there(Duration::ZERO).boxed();
+        let listed = within(LOOK_WITHIN, "looking for its Pods", listed).await;
+        let mut now = self.view.sight.borrow().clone();
+        let pods = match listed {
+            Ok(there) => there.own,
+            Err(refused) if now.unwatched().is_some() => return Err(refused),
+            Err(_) => Vec::new(),
+        };
         pods.iter().for_each(|pod| now.see(pod));
         let waits = matches!(look(&now, self.subject(course, &now)), SightOutcome::Waiting(_));
         let is_untried = tried(&now, &self.record.container) == PodAttempts::Never;
-        !waits || !is_untried || pods.iter().any(|pod| init_that_began(pod).is_some())
+        let has_begun = !waits
+            || !is_untried
+            || now.pod.iter().chain(&pods).any(|pod| init_that_began(pod).is_some());
+        let job = found.or_else(|refused| now.job.clone().ok_or(refused))?;
+        Ok(job.resource_version().filter(|_| !has_begun && job.uid() == self.record.uid))
     }
+}
+
+/// What comes of a request within this time. It is boxed, because each is large and what follows a
+/// job would hold room for all of them.
+///
+/// # Errors
+/// Why nothing did.
+async fn within<T>(
+    limit: Duration,
+    what: &str,
+    request: BoxFuture<'_, Result<T, RequestRefusal>>,
+) -> Result<T, RequestRefusal> {
+    tokio::time::timeout(limit, request).await.unwrap_or_else(|_| {
+        let why = format!("{what}: the cluster has not answered for {} s", limit.as_secs());
+        Err(RequestRefusal::Doubtful(why))
+    })
 }
 
 impl Course {
@@ -112,8 +179,9 @@ impl Course {
             *never = taken_back(why.clone());
         }
         if let Some(taken) = &mut learned.taken {
-            taken.why =
-                format!("it began in the moment in which it was withdrawn ({why}) and was stopped");
+            taken.why = format!(
+                "it began in the moment in which it was withdrawn ({why}), and its Pod was deleted"
+            );
         }
     }
 }

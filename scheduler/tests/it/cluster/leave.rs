@@ -129,6 +129,45 @@ async fn p2_p8_a_withdrawal_that_the_cluster_does_not_take_is_told_and_made_agai
     assert_eq!(world.fake.count("DELETE", "/jobs/"), 3);
 }
 
+/// What began their watch shows; and neither shows it where that is broken too.
+#[tokio::test]
+async fn p2_p8_a_job_is_withdrawn_whose_pods_are_not_listed_as_long_as_they_are_watched() {
+    let waiting = json!({"waiting": {"reason": "CreateContainerConfigError"}});
+    for (fault, is_watched) in
+        [(Fault::Refuse(500), true), (Fault::Refuse(403), true), (Fault::Refuse(500), false)]
+    {
+        let mut world = World::new().await;
+        world.let_go_as(world.spec()).await;
+        world.fake.pod(json!({}), status("Pending", &waiting));
+        (0..200).for_each(|_| world.fake.fail(Method::GET, "/pods", fault));
+        if !is_watched {
+            world.fake.end_watches(2);
+        }
+        world.daemon.refuses_after(0, "it was paused");
+        if is_watched {
+            assert_eq!(world.end().await, "gone, taken back: it was paused", "{fault:?}");
+        } else {
+            while !world.told().await.contains("its cluster cannot be asked: fault 500") {}
+            assert_eq!(world.fake.count("DELETE", "/jobs/"), 0);
+        }
+    }
+}
+
+/// As a proxy that holds the request until the gate is open again and the command runs.
+#[tokio::test]
+async fn a_withdrawal_that_is_carried_out_late_ends_nothing_that_has_begun() {
+    let mut world = World::new().await;
+    world.fake.fail(Method::DELETE, "/jobs/", Fault::Hold);
+    world.daemon.refuses_after(1, "it was paused");
+    world.let_go_as(world.spec()).await;
+    world.until("its deletion", |fake| fake.count("DELETE", "/jobs/") == 1).await;
+    world.daemon.refuses_after(usize::MAX, "");
+    world.fake.set_runs(true);
+    world.fake.job(|job| job["status"]["ready"] = 1.into());
+    world.fake.release();
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+}
+
 #[tokio::test]
 async fn a_withdrawal_that_nobody_answered_is_one_when_it_was_carried_out() {
     let mut world = World::new().await;
