@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{Application, ChannelRuntime, Constant, Env, Label, Policy, Precondition, builtins};
+use config::precondition::Precondition;
+use config::{Application, ChannelRuntime, Constant, Env, Label, Policy, builtins};
 use engine::desired::Gate;
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
 

@@ -1,11 +1,11 @@
-//! The document `application`: release channels, what must be so before a release reaches them, and
-//! groups of channels.
+//! The document `application`: release channels and groups of channels.
 
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
 
 use crate::env::Env;
-use crate::message::{message, message_with_one, one_of};
+use crate::message::message;
 use crate::params::Constant;
+use crate::precondition::Precondition;
 use crate::runtime::Label;
 
 message! {
@@ -67,80 +67,6 @@ message! {
         #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         default_env: Env,
-    }
-}
-
-one_of! {
-    /// Something that must be so before a release is applied: exactly one of its fields.
-    #[schemars(extend("x-exactlyOne" = ["releaseChannelStable", "manualApproval", "sharedManualApproval"]))]
-    Precondition {
-        /// Another channel has converged at the same version.
-        release_channel_stable: ReleaseChannelStable => ReleaseChannelStable,
-        /// People say yes for this channel.
-        manual_approval: ManualApproval => ManualApproval,
-        /// People say yes once for all channels that name the same approval.
-        shared_manual_approval: SharedManualApproval => SharedManualApproval,
-    }
-}
-
-message_with_one! {
-    /// Other channels have converged at the same version: exactly one of `releaseChannel`,
-    /// `selector`.
-    #[schemars(extend("x-exactlyOne" = ["releaseChannel", "selector"]))]
-    ReleaseChannelStable {}
-    /// Which channels.
-    channels: StableChannels {
-        /// The channel. In a group's template it may be a template.
-        #[schemars(length(min = 1))]
-        release_channel: String => ReleaseChannel,
-        /// Channels by their labels, as in `@group=staging`.
-        #[schemars(length(min = 1))]
-        selector: String => Selector,
-    }
-    {
-        /// Accept a selector that matches no channel. Default: false.
-        #[serde(default)]
-        allow_empty: bool,
-    }
-}
-
-/// Which channels a [`ReleaseChannelStable`] is about.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StableChannels {
-    /// `releaseChannel`.
-    ReleaseChannel(String),
-    /// `selector`.
-    Selector(String),
-}
-
-message! {
-    /// People say yes for this channel.
-    ManualApproval {
-        /// What people see.
-        name: Option<String>,
-        /// What they should know.
-        description: Option<String>,
-        /// Ask for every apply, not only for the first of a release. Default: false.
-        #[serde(default)]
-        every_action: bool,
-        /// Different people who must say yes. Default: 1.
-        #[schemars(range(min = 1))]
-        min_approvers: Option<u32>,
-    }
-}
-
-message! {
-    /// People say yes once for all channels that name the same approval. When the commands of one
-    /// of them change, all of them that are not converged yet ask anew.
-    SharedManualApproval {
-        /// The shared name.
-        #[schemars(length(min = 1))]
-        name: String,
-        /// What they should know.
-        description: Option<String>,
-        /// Different people who must say yes. Default: 1.
-        #[schemars(range(min = 1))]
-        min_approvers: Option<u32>,
     }
 }
 

@@ -27,6 +27,7 @@ mod kubernetes;
 mod local;
 mod message;
 mod params;
+pub mod precondition;
 mod read;
 mod references;
 mod rules;
@@ -44,8 +45,7 @@ mod unmasked;
 pub mod yaml;
 
 pub use application::{
-    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy,
-    Precondition, ReleaseChannel, ReleaseChannelStable, SharedManualApproval, StableChannels,
+    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Policy, ReleaseChannel,
     TemplateRuntime,
 };
 pub use custom::{

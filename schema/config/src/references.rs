@@ -9,10 +9,11 @@ use schema::check::{nearest, quoted};
 use schema::id::{ApplicationName, RuntimeName};
 
 use crate::diagnostic::Diagnostic;
+use crate::precondition::StableChannels;
 use crate::texts;
 use crate::{
-    Application, Body, CustomRuntime, Document, Exec, JobHost, NotHere, PerReleaseChannel,
-    Precondition, Runtime, RuntimeCommand, RuntimeRole, Service, StableChannels, not_here,
+    Application, Body, CustomRuntime, Document, Exec, JobHost, NotHere, PerReleaseChannel, Runtime,
+    RuntimeCommand, RuntimeRole, Service, not_here,
 };
 
 /// The runtime that every scheduler has.
@@ -144,11 +145,13 @@ fn check_application(document: &Document, application: &Application) -> Vec<Diag
     let mut after: BTreeMap<&str, Vec<(&str, String)>> = BTreeMap::new();
     for (index, channel) in application.release_channels.iter().enumerate() {
         for (number, precondition) in channel.preconditions.iter().enumerate() {
-            let Precondition::ReleaseChannelStable(stable) = precondition else { continue };
-            let StableChannels::ReleaseChannel(name) = &stable.channels else { continue };
+            let Some((field, StableChannels::ReleaseChannel(name))) = precondition.channels()
+            else {
+                continue;
+            };
             let pointer = format!(
-                "/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/\
-                 releaseChannel"
+                "/application/releaseChannels/{index}/preconditions/{number}/{}/{field}",
+                precondition.field()
             );
             if !has_channel(application, name) {
                 problems.push(unknown(

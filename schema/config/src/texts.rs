@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
+use crate::precondition::StableChannels;
 use crate::selector::Selector;
 use crate::template::{
     Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined,
@@ -15,7 +16,7 @@ use crate::template::{
 use crate::yaml::{self, Visited, YamlNode};
 use crate::{
     Application, Body, Document, EffectiveRuntime, EnvValue, Exec, ParameterDefinition,
-    ParameterKind, Precondition, Runtime, RuntimeCommand, Service, StableChannels, builtins,
+    ParameterKind, Runtime, RuntimeCommand, Service, builtins,
 };
 
 /// What is said of a text with such a character: environment and arguments end at it. Source:
@@ -198,12 +199,10 @@ impl Texts<'_> {
                 );
             }
             for (number, precondition) in channel.preconditions.iter().enumerate() {
-                if let Precondition::ReleaseChannelStable(stable) = precondition
-                    && let StableChannels::Selector(selector) = &stable.channels
-                {
+                if let Some((field, StableChannels::Selector(selector))) = precondition.channels() {
                     let at = format!(
-                        "/application/releaseChannels/{index}/preconditions/{number}/\
-                         releaseChannelStable/selector"
+                        "/application/releaseChannels/{index}/preconditions/{number}/{}/{field}",
+                        precondition.field()
                     );
                     self.selector(selector, &at);
                 }

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::selector::Selector;
-use config::{
-    ChannelGroup, ChannelTemplate, Precondition, StableChannels, TemplateRuntime, builtins,
-};
+use config::{ChannelGroup, ChannelTemplate, TemplateRuntime, builtins};
 use schema::id::{ChannelName, ConnectionName, RuntimeName};
 
 use super::super::configs::Configs;
@@ -122,7 +120,10 @@ fn from_template(
     let precondition_places = places(&inner.field("preconditions"), template.preconditions.len());
     let mut preconditions = template.preconditions.clone();
     for (precondition, place) in preconditions.iter_mut().zip(&precondition_places) {
-        render_precondition(precondition, scope, place, problems);
+        let place = place.field(precondition.field());
+        for (field, text) in precondition.texts_mut() {
+            *text = rendered(text, scope, &place.field(field), problems);
+        }
     }
     Some(Channel {
         name,
@@ -179,39 +180,6 @@ fn from_template_runtimes(
         connections.push(RuntimeConnection { name: own_name, runtime: runtime.clone() });
     }
     connections
-}
-
-fn render_precondition(
-    precondition: &mut Precondition,
-    scope: &TemplateScope,
-    place: &DocumentField,
-    problems: &mut Problems,
-) {
-    let mut render = |text: &mut String, field: &str, kind: &str| {
-        *text = rendered(text, scope, &place.field(kind).field(field), problems);
-    };
-    match precondition {
-        Precondition::ReleaseChannelStable(stable) => match &mut stable.channels {
-            StableChannels::ReleaseChannel(text) => {
-                render(text, "releaseChannel", "releaseChannelStable")
-            }
-            StableChannels::Selector(text) => render(text, "selector", "releaseChannelStable"),
-        },
-        Precondition::ManualApproval(approval) => {
-            approval.name.iter_mut().for_each(|text| render(text, "name", "manualApproval"));
-            approval
-                .description
-                .iter_mut()
-                .for_each(|text| render(text, "description", "manualApproval"));
-        }
-        Precondition::SharedManualApproval(approval) => {
-            render(&mut approval.name, "name", "sharedManualApproval");
-            approval
-                .description
-                .iter_mut()
-                .for_each(|text| render(text, "description", "sharedManualApproval"));
-        }
-    }
 }
 
 /// The rendered text; what is wrong goes into `problems`, and the text as it stands is used on.

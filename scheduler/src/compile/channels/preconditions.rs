@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use config::precondition::{Precondition, StableChannels};
 use config::selector::Selector;
-use config::{Precondition, StableChannels};
 use engine::desired::Gate;
 use schema::id::ChannelName;
 

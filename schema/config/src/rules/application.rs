@@ -1,11 +1,8 @@
 //! Rules of an application: its channels, their groups, and what a release waits for there.
 
-use std::collections::BTreeSet;
-
-use schema::id::ChannelName;
-
 use super::Rules;
-use crate::{Application, ChannelGroup, Constant, Precondition, StableChannels};
+use crate::precondition::{self, Precondition};
+use crate::{Application, ChannelGroup, Constant};
 
 impl Rules<'_> {
     pub(super) fn application(&mut self, application: &Application, at: &str) {
@@ -54,40 +51,8 @@ impl Rules<'_> {
         is_template: bool,
     ) {
         self.constants(constants, at);
-        // By its name a decision is known: one yes would count for both.
-        let mut approvals = BTreeSet::new();
-        for (index, precondition) in preconditions.iter().enumerate() {
-            let (kind, name) = match precondition {
-                Precondition::ManualApproval(approval) => {
-                    ("manualApproval", approval.name.as_ref())
-                }
-                Precondition::SharedManualApproval(approval) => {
-                    ("sharedManualApproval", Some(&approval.name))
-                }
-                Precondition::ReleaseChannelStable(_) => continue,
-            };
-            if let Some(name) = name.filter(|name| !approvals.insert((kind, *name))) {
-                self.add(
-                    format!("{at}/preconditions/{index}/{kind}/name"),
-                    format!("`{kind}` `{name}` is given twice, so one yes would count for both"),
-                );
-            }
-        }
-        for (index, precondition) in preconditions.iter().enumerate() {
-            let Precondition::ReleaseChannelStable(stable) = precondition else { continue };
-            let at = format!("{at}/preconditions/{index}/releaseChannelStable");
-            let StableChannels::ReleaseChannel(channel) = &stable.channels else { continue };
-            if !(is_template && channel.contains("{{"))
-                && let Err(error) = channel.parse::<ChannelName>()
-            {
-                self.add(format!("{at}/releaseChannel"), error.to_string());
-            }
-            if stable.allow_empty {
-                self.add(
-                    format!("{at}/allowEmpty"),
-                    "`allowEmpty` is about `selector`, which is missing",
-                );
-            }
+        for (place, what) in precondition::violations(preconditions, is_template) {
+            self.add(format!("{at}/preconditions/{place}"), what);
         }
     }
 }
