@@ -16,7 +16,7 @@ use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::action::log;
-use crate::desired::{Desired, Gate};
+use crate::desired::{Desired, Gate, Question};
 use crate::state::{Approval, State};
 
 mod answer;
@@ -38,15 +38,6 @@ pub(crate) enum Asker {
     Apply,
 }
 
-/// What an asker asks for.
-struct Question<'a> {
-    gate: String,
-    kind: ApprovalKind,
-    name: Option<&'a str>,
-    description: Option<&'a str>,
-    needed: u32,
-}
-
 impl Question<'_> {
     /// Whether an approval asks this.
     fn is_of(&self, approval: &Approval) -> bool {
@@ -62,33 +53,9 @@ impl Question<'_> {
 }
 
 fn question(desired: &Desired, asker: Asker) -> Option<Question<'_>> {
-    let Asker::Gate(at) = asker else {
-        return Some(Question {
-            gate: "apply".to_owned(),
-            kind: ApprovalKind::Apply,
-            name: None,
-            description: None,
-            needed: 1,
-        });
-    };
-    match desired.gates.get(at)? {
-        Gate::ChannelsStable { .. } => None,
-        Gate::ManualApproval { name, description, every_action, min_approvers } => Some(Question {
-            gate: name
-                .as_ref()
-                .map_or_else(|| format!("manual {at}"), |name| format!("manual:{name}")),
-            kind: if *every_action { ApprovalKind::Apply } else { ApprovalKind::Manual },
-            name: name.as_deref(),
-            description: description.as_deref(),
-            needed: (*min_approvers).max(1),
-        }),
-        Gate::SharedApproval { name, description, min_approvers } => Some(Question {
-            gate: format!("shared:{name}"),
-            kind: ApprovalKind::Shared,
-            name: Some(name),
-            description: description.as_deref(),
-            needed: (*min_approvers).max(1),
-        }),
+    match asker {
+        Asker::Gate(at) => desired.gates.get(at)?.asks(at),
+        Asker::Apply => Some(Question::before_apply()),
     }
 }
 
@@ -108,10 +75,8 @@ impl State {
     pub(crate) fn askers(&self) -> impl Iterator<Item = Asker> {
         let gates = self.desired().map_or(&[][..], |desired| &desired.gates);
         let arrived = self.has_arrived();
-        let asks = move |gate: &Gate| match gate {
-            Gate::ChannelsStable { .. } => false,
-            Gate::ManualApproval { every_action, .. } => *every_action || !arrived,
-            Gate::SharedApproval { .. } => !arrived,
+        let asks = move |gate: &Gate| {
+            gate.approval().is_some_and(|kind| kind == ApprovalKind::Apply || !arrived)
         };
         let before_apply =
             self.desired().is_some_and(|desired| desired.require_approval_before_apply);

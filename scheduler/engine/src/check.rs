@@ -163,7 +163,7 @@ impl State {
             | Situation::Unsettled(_)
             | Situation::ApplyFailed(None)
             | Situation::ApplyUnknown(None) => true,
-            Situation::Upstream(_)
+            Situation::Unmet(_)
             | Situation::Approval(_)
             | Situation::Rejected(_)
             | Situation::WindowShut(None) => true,

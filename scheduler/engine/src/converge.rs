@@ -2,12 +2,12 @@
 //! the one place that decides; status, explain, wishes for a lane and the check before a start all
 //! follow from what it says.
 
-use schema::id::{ChannelName, JobId};
+use schema::id::JobId;
 use schema::status::ApprovalStatus;
 use schema::time::Timestamp;
 
 use crate::approve::Asker;
-use crate::desired::{Gate, Window};
+use crate::desired::{Unmet, Window};
 use crate::limits::MISSES_UNTIL_UNSEEN;
 use crate::state::{ApplyEnd, Finding, State, Work};
 
@@ -46,8 +46,8 @@ pub(crate) enum Situation {
     Grace(Timestamp),
     /// Only looks.
     Observing,
-    /// These channels are not stable at this version.
-    Upstream(Vec<ChannelName>),
+    /// A gate that asks nobody waits for something.
+    Unmet(Unmet),
     /// People are to be asked.
     Ask(Asker),
     /// Index of the approval that people were asked for.
@@ -63,8 +63,8 @@ pub(crate) enum Situation {
 /// A gate that keeps back an apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ShutGate {
-    /// These channels are not stable at this version.
-    Upstream(Vec<ChannelName>),
+    /// A gate that asks nobody waits for something.
+    Unmet(Unmet),
     /// People have to be asked.
     Ask(Asker),
     /// Index of the approval that people were asked for.
@@ -114,7 +114,7 @@ situations! {
     Situation::Looking => "looking",
     Situation::Grace(_) => "grace",
     Situation::Observing => "observing",
-    Situation::Upstream(_) => "upstream",
+    Situation::Unmet(_) => "unmet",
     Situation::Ask(_) => "ask",
     Situation::Approval(_) => "approval",
     Situation::Rejected(_) => "rejected",
@@ -209,10 +209,9 @@ impl State {
     fn refusal(&self, now: Timestamp) -> Option<usize> {
         self.shut_gates(now).find_map(|gate| match gate {
             ShutGate::Rejected(at) => Some(at),
-            ShutGate::Upstream(_)
-            | ShutGate::Ask(_)
-            | ShutGate::Approval(_)
-            | ShutGate::Window(_) => None,
+            ShutGate::Unmet(_) | ShutGate::Ask(_) | ShutGate::Approval(_) | ShutGate::Window(_) => {
+                None
+            }
         })
     }
 
@@ -220,7 +219,7 @@ impl State {
     /// over all instances.
     fn situate_gates(&self, now: Timestamp) -> Situation {
         match self.shut_gates(now).next() {
-            Some(ShutGate::Upstream(channels)) => Situation::Upstream(channels),
+            Some(ShutGate::Unmet(unmet)) => Situation::Unmet(unmet),
             _ if self.observer => Situation::Observing,
             Some(ShutGate::Ask(asker)) => Situation::Ask(asker),
             Some(ShutGate::Approval(at)) => Situation::Approval(at),
@@ -235,8 +234,9 @@ impl State {
 
     /// The gates that would keep back an apply at `at`, in order, as far as is known now.
     pub(crate) fn shut_gates(&self, at: Timestamp) -> impl Iterator<Item = ShutGate> {
-        let unmet = self.unmet();
-        let upstream = (!unmet.is_empty()).then_some(ShutGate::Upstream(unmet));
+        let unmet =
+            self.desired().map_or_else(Vec::new, |desired| desired.unmet(&self.pursuit.met));
+        let unmet = unmet.into_iter().map(ShutGate::Unmet);
         let people = self.askers().filter_map(|asker| match self.standing_approval(asker) {
             None => Some(ShutGate::Ask(asker)),
             Some(at) => match self.approvals[at].status {
@@ -250,25 +250,11 @@ impl State {
             Some(WindowNow::Open { .. }) | None => None,
         });
         let no = self.standing_no().map(ShutGate::Rejected);
-        upstream.into_iter().chain(no).chain(people).chain(window.flatten())
+        unmet.chain(no).chain(people).chain(window.flatten())
     }
 
     fn window(&self, at: Timestamp) -> Option<WindowNow> {
         Some(window_at(self.desired()?.apply.window.as_ref()?, at))
-    }
-
-    /// Channels that a gate wants stable and that have not been so at this version.
-    fn unmet(&self) -> Vec<ChannelName> {
-        let gates = self
-            .desired()
-            .filter(|desired| !desired.stable_before)
-            .map_or(&[][..], |desired| &desired.gates);
-        gates
-            .iter()
-            .flat_map(Gate::upstream)
-            .filter(|channel| !self.pursuit.met.contains(*channel))
-            .cloned()
-            .collect()
     }
 
     /// The work that was found, if there is some.

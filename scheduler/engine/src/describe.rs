@@ -5,7 +5,7 @@
 //! The parts are what a situation can be about: what was seen, the applies, the gates.
 
 use schema::api::NextAction;
-use schema::id::{ChannelName, JobId};
+use schema::id::JobId;
 use schema::status::{Reason, Status};
 use schema::time::Timestamp;
 
@@ -16,6 +16,7 @@ mod next;
 mod seen;
 
 use crate::converge::Situation;
+use crate::desired::Unmet;
 use crate::duration::duration;
 use crate::state::{Finding, Job, State};
 
@@ -121,8 +122,8 @@ pub(crate) enum WayOut<'a> {
     EffectShows(Timestamp),
     /// The scheduler is not an observer any more.
     ObserverEnds,
-    /// These channels are stable at this version.
-    Upstream(&'a [ChannelName]),
+    /// What a gate waits for has come about.
+    Met(&'a Unmet),
     /// People answer the approval of this index, or think better of it.
     Answer(usize),
     /// The apply window opens then, or never.
@@ -151,7 +152,7 @@ impl WayOut<'_> {
             | Self::Gone(_)
             | Self::TriedAgain
             | Self::ObserverEnds
-            | Self::Upstream(_)
+            | Self::Met(_)
             | Self::Answer(_)
             | Self::WindowOpens(_)
             | Self::Place => None,
@@ -218,7 +219,7 @@ impl Situation {
             Self::Looking => state.describe_looking(),
             Self::Grace(until) => state.describe_grace(*until),
             Self::Observing => state.describe_observing(now),
-            Self::Upstream(channels) => state.describe_upstream(channels),
+            Self::Unmet(unmet) => state.describe_unmet(unmet),
             Self::Ask(_) => state.describe_question(),
             Self::Approval(at) => state.describe_approval(*at),
             Self::Rejected(at) => state.describe_rejected(*at),
@@ -243,7 +244,7 @@ impl Situation {
         match self {
             Self::Deleted | Self::NoRelease | Self::Converged => HeldUpBy::Nothing,
             Self::Paused | Self::Cancelled => HeldUpBy::Person,
-            Self::Upstream(_)
+            Self::Unmet(_)
             | Self::Ask(_)
             | Self::Approval(_)
             | Self::Rejected(_)

@@ -3,14 +3,17 @@
 
 use std::time::Duration;
 
-use schema::id::{BlobId, ChannelName, ReleaseId, RuntimeName};
+use schema::id::{BlobId, ReleaseId, RuntimeName};
 use schema::schedule::Schedule;
 use schema::target::JobTarget;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+mod gate;
 mod observe;
 
+pub use gate::Gate;
+pub(crate) use gate::{Question, Unmet};
 pub use observe::{Observe, PollPolicy, WatchPolicy};
 
 /// The wanted end state of one instance and the rules on the way there.
@@ -162,45 +165,4 @@ pub struct Window {
     /// How long it stays open.
     #[serde(rename = "duration_ms", with = "crate::millis")]
     pub duration: Duration,
-}
-
-/// A gate of the release.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Gate {
-    /// Each of these channels must be CONVERGED at this release's version; once met it stays met
-    /// for the release, and for every other one that goes back to this version here.
-    ChannelsStable {
-        /// The channels, a selector already resolved; may be empty, which is met.
-        channels: Vec<ChannelName>,
-    },
-    /// People decide for this channel.
-    ManualApproval {
-        /// The config's name for it.
-        name: Option<String>,
-        /// What to tell the people who are asked.
-        description: Option<String>,
-        /// Ask for each apply, not only once per release.
-        every_action: bool,
-        /// Different people who must say yes, at least 1.
-        min_approvers: u32,
-    },
-    /// People decide once for all channels of the release that name the same approval.
-    SharedApproval {
-        /// The shared name.
-        name: String,
-        /// What to tell the people who are asked.
-        description: Option<String>,
-        /// Different people who must say yes, at least 1.
-        min_approvers: u32,
-    },
-}
-
-impl Gate {
-    /// The channels that must be stable first.
-    pub fn upstream(&self) -> &[ChannelName] {
-        match self {
-            Self::ChannelsStable { channels } => channels,
-            Self::ManualApproval { .. } | Self::SharedApproval { .. } => &[],
-        }
-    }
 }

@@ -18,7 +18,7 @@
 //!   release ──> Unlooked ──fetch──> Converged <──────────────── fetch: nothing to do, from anywhere
 //!                  │                    │ drift                  (three misses in a row: Unseen)
 //!                  └───────fetch: work──┴──> gates in order:
-//!                                            Upstream ─> Approval ─> WindowShut ─> Ready ──lane──> Applying
+//!                                            Unmet ────> Approval ─> WindowShut ─> Ready ──lane──> Applying
 //!                                               │           └─no─> Rejected                          │
 //!                                            Observing                                             ends
 //!          ┌─────────────────────────────────────────────────────────────────────────────────────────┘

@@ -73,7 +73,7 @@ fn has_come_between(situation: &Situation) -> Option<&'static str> {
         | Situation::Looking
         | Situation::Grace(_)
         | Situation::Observing
-        | Situation::Upstream(_)
+        | Situation::Unmet(_)
         | Situation::Ask(_)
         | Situation::Approval(_)
         | Situation::Rejected(_)

@@ -253,7 +253,7 @@ impl State {
             Situation::Paused => Err("it was paused"),
             Situation::Observing => Err("observer mode was turned on"),
             Situation::WindowShut(_) => Err("the apply window has shut"),
-            Situation::Upstream(_) => Err("another channel has to be stable first"),
+            Situation::Unmet(unmet) => Err(unmet.comes_first()),
             Situation::Ask(_) | Situation::Approval(_) | Situation::Rejected(_) => {
                 Err("an approval is missing")
             }

@@ -5,9 +5,8 @@ use schema::log_kind::LogKind;
 use schema::status::{ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
-use super::{Asker, about, expiry, name_of, question, shared_id};
+use super::{about, expiry, name_of, shared_id};
 use crate::action::Action;
-use crate::desired::Gate;
 use crate::state::{State, Vote};
 
 impl State {
@@ -67,12 +66,15 @@ impl State {
             return None;
         }
         let desired = self.desired()?;
-        let is_it = |gate: &Gate| match gate {
-            Gate::SharedApproval { name, .. } => shared_id(desired, name) == id,
-            Gate::ManualApproval { .. } | Gate::ChannelsStable { .. } => false,
-        };
-        let asker = Asker::Gate(desired.gates.iter().position(is_it)?);
-        let mut made = self.make(desired, &question(desired, asker)?, now);
+        let mut shared = desired
+            .gates
+            .iter()
+            .enumerate()
+            .filter(|(_, gate)| gate.is_shared())
+            .filter_map(|(at, gate)| gate.asks(at));
+        let question =
+            shared.find(|question| shared_id(desired, question.name.unwrap_or_default()) == id)?;
+        let mut made = self.make(desired, &question, now);
         if !self.look.fresh {
             // What was found before is not what this is about.
             (made.fingerprint, made.explanation) = (None, None);

@@ -7,9 +7,9 @@ use schema::log_kind::LogKind;
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
-use super::{Asker, Question, about, expiry, live, name_of, question};
+use super::{Asker, about, expiry, live, name_of, question};
 use crate::action::Action;
-use crate::desired::Desired;
+use crate::desired::{Desired, Question};
 use crate::state::{APPROVALS_KEPT, Approval, Finding, State};
 
 impl State {

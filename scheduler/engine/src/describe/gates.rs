@@ -8,6 +8,7 @@ use schema::time::Timestamp;
 use super::{Because, Description, WayOut};
 use crate::approve::name_of;
 use crate::converge::ShutGate;
+use crate::desired::Unmet;
 use crate::limits::LANE_PATIENCE;
 use crate::state::{ApplyEnd, RolledBack, State};
 
@@ -25,22 +26,18 @@ impl State {
         Description::new(Status::Converging, reason, message, WayOut::ObserverEnds)
     }
 
-    pub(super) fn describe_upstream<'a>(&self, channels: &'a [ChannelName]) -> Description<'a> {
+    pub(super) fn describe_unmet<'a>(&self, unmet: &'a Unmet) -> Description<'a> {
         let version = self.version_in_words();
-        let is_back = channels.iter().any(|channel| self.taken_back_in(channel).is_some());
+        let is_back = unmet.channels().iter().any(|channel| self.taken_back_in(channel).is_some());
         let back = match is_back {
             true => format!(
                 "; {version} got stuck there and was taken back, so that takes a new release"
             ),
             false => String::new(),
         };
-        let message = format!(
-            "waits until {} converged at {version}{back}; {}",
-            channels_are(channels),
-            self.what()
-        );
-        let reason = Some(Reason::ReleaseChannelDependencyUnmet);
-        Description::new(Status::WaitingPreconditions, reason, message, WayOut::Upstream(channels))
+        let message = format!("waits until {}{back}; {}", unmet.until(version), self.what());
+        let reason = Some(unmet.reason());
+        Description::new(Status::WaitingPreconditions, reason, message, WayOut::Met(unmet))
     }
 
     /// Nobody sees it: whoever asks does so in the same step.
@@ -175,9 +172,7 @@ impl State {
     /// in its way.
     pub(crate) fn conditions(&self, at: Timestamp) -> Option<String> {
         let words = |gate| match gate {
-            ShutGate::Upstream(channels) => {
-                format!("{} converged at its version", channels_are(&channels))
-            }
+            ShutGate::Unmet(unmet) => unmet.until("its version"),
             ShutGate::Ask(asker) => {
                 format!("{} is asked for and given", self.asked_by(asker).unwrap_or_default())
             }
@@ -216,11 +211,4 @@ impl State {
             name_of(approval)
         ))
     }
-}
-
-/// Channels before what they are.
-fn channels_are(channels: &[ChannelName]) -> String {
-    let names: Vec<String> = channels.iter().map(|channel| format!("`{channel}`")).collect();
-    let are = if names.len() == 1 { "is" } else { "are" };
-    format!("{} {are}", names.join(" and "))
 }

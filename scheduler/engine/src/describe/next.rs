@@ -63,7 +63,7 @@ impl State {
                 opens_at.filter(|opens_at| self.lapses_before(*opens_at).is_none())
             }
             Some(
-                ShutGate::Upstream(_)
+                ShutGate::Unmet(_)
                 | ShutGate::Ask(_)
                 | ShutGate::Approval(_)
                 | ShutGate::Rejected(_),

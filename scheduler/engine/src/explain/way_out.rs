@@ -42,8 +42,11 @@ impl CauseChain<'_> {
             ),
             WayOut::EffectShows(until) => self.effect_shows(until),
             WayOut::ObserverEnds => self.observer_ends(),
-            WayOut::Upstream(channels) => {
-                channels.iter().for_each(|channel| self.upstream(channel));
+            WayOut::Met(unmet) => {
+                unmet.channels().iter().for_each(|channel| self.upstream(channel));
+                if let Some((code, text)) = unmet.way_out() {
+                    self.say(code, text, self.since(), None);
+                }
             }
             WayOut::Answer(at) => self.approval(&state.approvals[at]),
             WayOut::WindowOpens(opens_at) => self.window_opens(opens_at),

@@ -263,10 +263,9 @@ fn plan_compiled(
 /// be: something new when the commands of one of them change.
 fn shared_for(instances: &[(&ReleaseChannelRow, Desired, Option<Commands>)]) -> Option<BlobId> {
     let before = instances.iter().find_map(|(row, ..)| row.desired.shared_for);
-    let shares = |gate: &Gate| matches!(gate, Gate::SharedApproval { .. });
-    let is_shared = instances
-        .iter()
-        .any(|(row, desired, _)| desired.gates.iter().chain(&row.desired.gates).any(shares));
+    let is_shared = instances.iter().any(|(row, desired, _)| {
+        desired.gates.iter().chain(&row.desired.gates).any(Gate::is_shared)
+    });
     if !is_shared
         || instances.iter().all(|(row, desired, _)| row.desired.compiled == desired.compiled)
     {
