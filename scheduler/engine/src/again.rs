@@ -8,7 +8,6 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::action::log;
 use crate::desired::Observe;
-use crate::state::Approval;
 use crate::state::{ApplyAttempts, ApplyEnd, State};
 
 impl State {
@@ -56,7 +55,7 @@ impl State {
             chain.and_then(|chain| chain.end.as_ref()),
             Some(ApplyEnd::Cancelled(_) | ApplyEnd::Unknown(_))
         ) || self.given_up().next().is_some()
-            || self.approvals.iter().any(Approval::is_no);
+            || self.approvals.first_no().is_some();
         (self.pursuit.stuck || chain.is_some_and(ApplyAttempts::has_failed))
             && !is_for_person
             && !self.applying()
@@ -117,7 +116,7 @@ impl State {
         self.lingering.clear();
         self.look.failures = 0;
         self.look.misfires = 0;
-        self.forget_rejections();
+        self.approvals.forget_rejections();
         self.ask_all(now);
         out.push(log(
             LogKind::InstanceRetry,

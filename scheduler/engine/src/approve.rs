@@ -38,20 +38,6 @@ pub(crate) enum Asker {
     Apply,
 }
 
-impl Question<'_> {
-    /// Whether an approval asks this.
-    fn is_of(&self, approval: &Approval) -> bool {
-        approval.gate == self.gate && approval.kind == self.kind
-    }
-
-    /// Whether it answers this now: for the work that is known, where it is bound.
-    fn is_answered_by(&self, approval: &Approval, fingerprint: Option<BlobId>) -> bool {
-        !approval.over
-            && self.is_of(approval)
-            && (approval.kind != ApprovalKind::Apply || approval.fingerprint == fingerprint)
-    }
-}
-
 fn question(desired: &Desired, asker: Asker) -> Option<Question<'_>> {
     match asker {
         Asker::Gate(at) => desired.gates.get(at)?.asks(at),
@@ -92,13 +78,7 @@ impl State {
     /// where it is bound.
     pub(crate) fn standing_approval(&self, asker: Asker) -> Option<usize> {
         let question = question(self.desired()?, asker)?;
-        let fingerprint = self.fingerprint();
-        let is_answer = |approval: &Approval| question.is_answered_by(approval, fingerprint);
-        // A no stands until a retry or a new release, whatever is said elsewhere to the same
-        // question about other commands.
-        let no =
-            self.approvals.iter().rposition(|approval| is_answer(approval) && approval.is_no());
-        no.or_else(|| self.approvals.iter().rposition(is_answer))
+        self.approvals.standing(&question, self.fingerprint())
     }
 
     /// A no to a question that is not asked any more, because the config has it no longer or
@@ -109,7 +89,7 @@ impl State {
         let desired = self.desired()?;
         let is_asked = |approval: &Approval| {
             let mut questions = self.askers().filter_map(|asker| question(desired, asker));
-            questions.any(|question| question.is_of(approval))
+            questions.any(|question| approval.is_of(&question))
         };
         // One to a single apply is about what was shown once the release has arrived; before that,
         // as any other, about the release.
@@ -118,9 +98,7 @@ impl State {
                 || !self.has_arrived()
                 || approval.fingerprint == fingerprint
         };
-        self.approvals
-            .iter()
-            .rposition(|approval| approval.is_no() && stands(approval) && !is_asked(approval))
+        self.approvals.last_no(|approval| stands(approval) && !is_asked(approval))
     }
 
     /// Whether anybody is asked before an apply once a person has taken what was rejected for
@@ -130,14 +108,8 @@ impl State {
         let Some(desired) = self.desired() else { return false };
         let mut questions = self.askers().filter_map(|asker| question(desired, asker));
         questions.any(|question| {
-            let mut answers = self
-                .approvals
-                .iter()
-                .rev()
-                .filter(|approval| question.is_answered_by(approval, fingerprint));
-            answers
-                .find(|approval| !approval.is_no())
-                .is_none_or(|answer| answer.status != ApprovalStatus::Approved)
+            let answer = self.approvals.standing_but_for_no(&question, fingerprint);
+            answer.is_none_or(|answer| answer.status != ApprovalStatus::Approved)
         })
     }
 
@@ -156,7 +128,7 @@ impl State {
     /// have answered before; `None` when there were none.
     pub(crate) fn asked_before(&self, approval: &Approval) -> Option<String> {
         let of_release = approval.asked_for.as_ref().map(|(release, _)| *release);
-        let same = self.approvals.iter().filter(|old| {
+        let same = self.approvals.all().iter().filter(|old| {
             let was_of = old.asked_for.as_ref().map(|(release, _)| *release);
             old.over
                 && old.status == ApprovalStatus::Expired
@@ -210,11 +182,6 @@ impl State {
             .min_by_key(|approval| approval.expires_at)
     }
 
-    /// Those that are asked for or given: each of them may get too old.
-    pub(crate) fn live_approvals(&self) -> impl Iterator<Item = &Approval> {
-        self.approvals.iter().filter(|approval| live(approval))
-    }
-
     fn fingerprint(&self) -> Option<BlobId> {
         self.work().and_then(|work| work.fingerprint)
     }
@@ -223,10 +190,8 @@ impl State {
     /// not change.
     pub(crate) fn plan_is_bound(&self) -> bool {
         let fingerprint = self.fingerprint();
-        self.approvals.iter().any(|approval| {
-            live(approval)
-                && approval.kind == ApprovalKind::Apply
-                && approval.fingerprint == fingerprint
+        self.approvals.live().any(|approval| {
+            approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint
         })
     }
 
@@ -251,12 +216,9 @@ impl State {
         }
     }
 
-    /// It takes the place of one with the same id.
     fn add(&mut self, approval: Approval) {
         self.asked = self.asked.saturating_add(1);
-        self.approvals.retain(|old| old.id != approval.id);
-        self.approvals.push(approval);
-        self.trim_approvals();
+        self.approvals.ask(approval);
     }
 
     fn make(&self, desired: &Desired, question: &Question<'_>, now: Timestamp) -> Approval {
@@ -287,10 +249,6 @@ impl State {
             over: false,
         }
     }
-}
-
-fn live(approval: &Approval) -> bool {
-    !approval.over && matches!(approval.status, ApprovalStatus::Pending | ApprovalStatus::Approved)
 }
 
 /// A line of the log about an approval; its data says which one, of which plan, and how it stands.

@@ -15,7 +15,6 @@
 
 use std::time::Duration;
 
-use schema::status::ApprovalStatus;
 use schema::time::Timestamp;
 
 use crate::clock_step::ClockStep;
@@ -144,14 +143,7 @@ impl State {
             self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at];
         let dues = [&mut self.look.due, self.telling.due_mut()];
-        // What is over keeps its time, which people read.
-        let open = |status| matches!(status, ApprovalStatus::Pending | ApprovalStatus::Approved);
-        let approvals = self
-            .approvals
-            .iter_mut()
-            .filter(|approval| open(approval.status))
-            .map(|approval| &mut approval.expires_at);
-        let maybe = pursuit.into_iter().chain(dues).chain(approvals).flatten();
+        let maybe = pursuit.into_iter().chain(dues).chain(self.approvals.expiries_mut()).flatten();
         for planned in maybe.chain(chain.into_iter().flatten()).chain(before.into_iter().flatten())
         {
             *planned = by.moves(*planned);

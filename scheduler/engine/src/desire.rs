@@ -87,7 +87,7 @@ impl State {
     /// Another release: what was asked for, tried and found out for the old one is over.
     fn take_up(&mut self, old: Option<&Desired>, now: Timestamp) {
         self.leave_refused(old.is_some_and(|old| old.is_rollback));
-        self.withdraw_all();
+        self.approvals.withdraw_all();
         let Some(desired) = self.desired.as_deref() else { return };
         // The release that goes back has the version of the one that it goes back to.
         let went = self.rolled_back.take().and_then(|back| back.followed_by(desired, old));

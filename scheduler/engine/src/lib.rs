@@ -69,10 +69,9 @@ mod step;
 pub mod view;
 
 pub use anew::{Flying, Salvaged};
-pub use check::BrokenInvariant;
 pub use converge::{SITUATIONS, situation};
 pub use explain::{PursuedVersion, Surroundings, brings_back, explain, names_together};
 pub use progress::{GoBack, go_back_now};
 pub use start::{Start, start_now, unbegun, void_start};
-pub use state::State;
+pub use state::{BrokenInvariant, State};
 pub use step::{next_wake, step};

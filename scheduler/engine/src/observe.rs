@@ -89,7 +89,8 @@ impl State {
         if self.work().is_some() {
             self.rebind(out);
         } else {
-            self.withdraw_for_nothing_to_do(self.look.finding == Finding::Clean);
+            let is_clean = self.look.finding == Finding::Clean;
+            self.approvals.withdraw_for_nothing_to_do(is_clean);
         }
     }
 

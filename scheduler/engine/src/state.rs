@@ -19,6 +19,8 @@ use crate::desired::{Desired, FetchAnswer};
 use crate::limits::CLOCKS_APART;
 
 mod approval;
+mod approvals;
+mod broken;
 mod format;
 mod info;
 mod observation;
@@ -26,6 +28,9 @@ mod pursuit;
 mod read;
 
 pub use approval::{Approval, Vote};
+pub use approvals::APPROVALS_KEPT;
+pub(crate) use approvals::Approvals;
+pub use broken::BrokenInvariant;
 pub use format::FORMAT;
 pub(crate) use info::InfoState;
 pub use observation::Matched;
@@ -33,10 +38,6 @@ pub(crate) use observation::{Finding, ObservedState, WatchState, Work};
 pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
 
 use format::StateFormat;
-
-/// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for
-/// what people look back at; the log has all of them.
-pub const APPROVALS_KEPT: usize = 12;
 
 /// Most different commands of which it is remembered that jobs were started with them: those of
 /// some changes of a config, or releases.
@@ -94,9 +95,8 @@ pub struct State {
     pub(crate) look: ObservedState,
     pub(crate) pursuit: Rollout,
     pub(crate) telling: InfoState,
-    /// Oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) approvals: Vec<Approval>,
+    #[serde(default, skip_serializing_if = "Approvals::is_empty")]
+    pub(crate) approvals: Approvals,
     /// At which version the channels that our gates name are CONVERGED.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) upstream: BTreeMap<ChannelName, String>,
@@ -340,7 +340,7 @@ impl State {
             look: ObservedState::default(),
             pursuit: Rollout::default(),
             telling: InfoState::default(),
-            approvals: Vec::new(),
+            approvals: Approvals::default(),
             upstream: BTreeMap::new(),
             upstream_back: BTreeMap::new(),
             rolled_back: None,

@@ -79,11 +79,7 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
     let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus(LANE_PATIENCE));
-    let expiry = state
-        .approvals
-        .iter()
-        .filter(|approval| !approval.over)
-        .filter_map(|approval| approval.expires_at);
+    let expiry = state.approvals.expiries();
     let plans =
         [look, silence, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
@@ -133,7 +129,7 @@ impl State {
         self.pursuit.other_commands &= looks && !self.look.fresh;
         if !looks {
             // Nor will anybody say that there is nothing to approve.
-            self.withdraw_for_nothing_to_do(true);
+            self.approvals.withdraw_for_nothing_to_do(true);
         }
         self.pursuit.chain = None;
         self.pursuit.stuck = false;
@@ -227,7 +223,7 @@ impl State {
         }
         self.look.watch = None;
         self.leave_refused(self.desired().is_some_and(|desired| desired.is_rollback));
-        self.withdraw_all();
+        self.approvals.withdraw_all();
         for slot in [&mut self.main, &mut self.side] {
             stop_unwanted(slot, self.seen_at, out);
         }

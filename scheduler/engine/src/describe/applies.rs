@@ -25,7 +25,7 @@ impl State {
             (None, Some(_)) => "runs",
             (None, None) => "is starting",
         };
-        let no = self.approvals.iter().find(|approval| approval.is_no());
+        let no = self.approvals.first_no();
         if let Some(no) = no.filter(|_| job.version == version) {
             let (id, name) = (job.id, name_of(no));
             let who = no.votes.last().map_or("someone", |vote| vote.who.as_str());

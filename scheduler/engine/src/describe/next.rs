@@ -43,7 +43,7 @@ impl State {
                 if waits { job.starts_by() } else { job.deadline },
             );
         }
-        for approval in self.live_approvals() {
+        for approval in self.approvals.live() {
             add("deadline: approval".to_owned(), approval.expires_at);
         }
         add("deadline: watch".to_owned(), self.look.watch.as_ref().map(|watch| watch.stale_at));

@@ -178,7 +178,7 @@ impl State {
     fn after_apply(&mut self, job: &Job, end: ApplyEnd, ended_at: Timestamp) {
         let goes_on = matches!(end, ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_));
         if !goes_on {
-            self.use_up(&job.uses);
+            self.approvals.use_up(&job.uses);
         }
         if !matches!(end, ApplyEnd::Misfired(_)) {
             self.look.fresh = false;

@@ -6,6 +6,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::is_false;
+use crate::desired::Question;
 
 /// An approval asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,9 +64,54 @@ impl Approval {
         !self.over && self.status == ApprovalStatus::Rejected
     }
 
+    /// It is asked for or given.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.over && matches!(self.status, ApprovalStatus::Pending | ApprovalStatus::Approved)
+    }
+
+    /// Whether it asks this.
+    pub(crate) fn is_of(&self, question: &Question<'_>) -> bool {
+        self.gate == question.gate && self.kind == question.kind
+    }
+
+    /// Whether it answers this now: for the work that is known, where it is bound. `work`: the
+    /// fingerprint of that.
+    pub(super) fn answers(&self, question: &Question<'_>, work: Option<BlobId>) -> bool {
+        let is_about = self.kind != ApprovalKind::Apply || self.fingerprint == work;
+        !self.over && self.is_of(question) && is_about
+    }
+
     /// Who said yes, oldest first.
     pub fn yes(&self) -> impl Iterator<Item = &Vote> {
         self.votes.iter().filter(|vote| vote.decision == Decision::Approve)
+    }
+
+    /// Whether as many people said yes as must.
+    pub(super) fn has_enough(&self) -> bool {
+        self.yes().count() >= self.needed as usize
+    }
+
+    /// Whether it is given, now that other votes or another number of people count. `expires_at`:
+    /// when it gets too old if that has changed.
+    pub(super) fn count(&mut self, expires_at: Option<Timestamp>) {
+        let status =
+            if self.has_enough() { ApprovalStatus::Approved } else { ApprovalStatus::Pending };
+        if std::mem::replace(&mut self.status, status) != status {
+            self.expires_at = expires_at;
+        }
+    }
+
+    pub(super) fn withdraw(&mut self) {
+        self.status = ApprovalStatus::Expired;
+        self.over = true;
+    }
+
+    /// To history: what was decided stays as it was, what is still asked for is withdrawn.
+    pub(super) fn retire(&mut self) {
+        if self.status == ApprovalStatus::Pending {
+            self.withdraw();
+        }
+        self.over = true;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::output::{Info, RuntimeObject};
-use schema::status::{ApprovalStatus, JobKind, Status};
+use schema::status::{JobKind, Status};
 use schema::time::Timestamp;
 
 use super::{ApplyEnd, Approval, Converged, Finding, Job, RolledBack, State, StatusSummary};
@@ -79,25 +79,19 @@ impl State {
 
     /// Approvals asked for, oldest first.
     pub fn approvals(&self) -> &[Approval] {
-        &self.approvals
+        self.approvals.all()
     }
 
     /// The approvals that people can decide on now, the one asked first leading. Mostly one: gates
     /// ask in order. A second one is there when an earlier gate has to ask again, or when
     /// people voted on a shared one early.
     pub fn pending_approvals(&self) -> impl Iterator<Item = &Approval> {
-        self.approvals
-            .iter()
-            .filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
+        self.approvals.pending()
     }
 
     /// Those that are given and that may let something through: whoever gave one can take it back.
     pub fn given_approvals(&self) -> impl Iterator<Item = &Approval> {
-        let given = self
-            .approvals
-            .iter()
-            .filter(|approval| !approval.over && approval.status == ApprovalStatus::Approved);
-        given.filter(|approval| !self.is_past(approval.kind))
+        self.approvals.given().filter(|approval| !self.is_past(approval.kind))
     }
 
     /// Whether a yes of this person is of those that may let something through.
@@ -169,7 +163,7 @@ impl State {
     /// Whether somebody rejected what it pursues before anything of it began, and nobody has asked
     /// anew.
     pub fn is_refused(&self) -> bool {
-        !self.has_begun() && self.approvals.iter().any(Approval::is_no)
+        !self.has_begun() && self.approvals.first_no().is_some()
     }
 
     /// Whether it only looks.
