@@ -33,7 +33,7 @@ impl State {
         }
         let answers_already = self.answers_already() && !tries_again;
         self.ask_all(now);
-        self.look.of_before_is_fresh = answers_already;
+        self.observed.count_what_is_of_before(answers_already);
         let what = if is_tried {
             "asks how it is now, and to try again what failed"
         } else {
@@ -64,10 +64,8 @@ impl State {
     /// Whether a fetch is under way that began since somebody wanted to know how it is, or the like
     /// of one.
     fn answers_already(&self) -> bool {
-        let fetch = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
-        fetch.is_some()
-            && self.look.asked
-            && (self.look.of_before != fetch || self.look.of_before_is_fresh)
+        let fetch = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch);
+        fetch.is_some_and(|job| self.observed.answers_whoever_asked(job.id))
     }
 
     /// What went well has its grace period.
@@ -92,7 +90,7 @@ impl State {
             Some(Observe::Watch(_)) => self.look_in_time(now),
             Some(Observe::Poll(_) | Observe::Never) | None => self.look_now(now),
         }
-        self.look.asked = self.is_looked_at();
+        self.observed.ask(self.is_looked_at());
         self.tell_now(now);
     }
 
@@ -114,8 +112,7 @@ impl State {
         self.forget_stuck();
         (self.unsettled, self.unsettled_in) = (None, None);
         self.lingering.clear();
-        self.look.failures = 0;
-        self.look.misfires = 0;
+        self.observed.forget_failures();
         self.approvals.forget_rejections();
         self.ask_all(now);
         out.push(log(

@@ -88,7 +88,7 @@ impl State {
         if let Some(flying) = flying {
             let grace_until = flying.started_at.unwrap_or(flying.decided_at).plus(grace);
             state.pursuit.chain = Some(chain(flying.job, flying.attempt, grace_until, None, now));
-            state.look.due = None;
+            state.observed.cancel_due();
             state.main = Some(flying.into_job(now));
         } else if !looks {
             let end = ApplyEnd::Unknown("what it did before is not known any more".to_owned());

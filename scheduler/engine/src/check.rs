@@ -43,7 +43,7 @@ impl State {
         let watched = self.desired().is_some_and(|desired| desired.observe.watch().is_some())
             && !self.paused
             && !self.deleted;
-        wrong(watched != self.look.watch.is_some(), B::WatchUnwanted)?;
+        self.observed.check(watched)?;
         wrong(
             self.wants.fetch.is_some()
                 && self.desired().is_some_and(|desired| desired.observe.poll().is_none()),

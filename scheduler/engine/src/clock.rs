@@ -49,7 +49,9 @@ impl State {
 
     /// Whether it has a deadline that follows elapsed time.
     pub fn follows_elapsed_time(&self) -> bool {
-        self.jobs_in_flight().next().is_some() || self.is_pressed() || self.look.watch.is_some()
+        self.jobs_in_flight().next().is_some()
+            || self.is_pressed()
+            || self.observed.watch().is_some()
     }
 
     /// Whether its release has a progress deadline that runs.
@@ -78,10 +80,7 @@ impl State {
     /// What follows elapsed time beside jobs: the progress deadline, and that of a watch to be
     /// heard of.
     fn pressing(&mut self) -> impl Iterator<Item = &mut Timestamp> {
-        self.pursuit
-            .stuck_at
-            .iter_mut()
-            .chain(self.look.watch.as_mut().map(|watch| &mut watch.stale_at))
+        self.pursuit.stuck_at.iter_mut().chain(self.observed.stale_at_mut())
     }
 
     fn move_pressing(&mut self, by: ClockStep) {
@@ -124,8 +123,8 @@ impl State {
             .and_then(|desired| desired.observe.watch())
             .map(WatchPolicy::counts_for)
             .map(|fresh_for| now.plus(fresh_for).max(now.plus(RECOVERY)));
-        if let (Some(watch), Some(silent_by)) = (&mut self.look.watch, silent_by) {
-            watch.stale_at = watch.stale_at.min(silent_by);
+        if let (Some(stale_at), Some(silent_by)) = (self.observed.stale_at_mut(), silent_by) {
+            *stale_at = silent_by.min(*stale_at);
         }
     }
 
@@ -142,7 +141,7 @@ impl State {
         let chain =
             self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at];
-        let dues = [&mut self.look.due, self.telling.due_mut()];
+        let dues = [self.observed.due_mut(), self.telling.due_mut()];
         let maybe = pursuit.into_iter().chain(dues).chain(self.approvals.expiries_mut()).flatten();
         for planned in maybe.chain(chain.into_iter().flatten()).chain(before.into_iter().flatten())
         {
@@ -159,8 +158,8 @@ impl State {
         let of = |cadence: &Cadence| matches!(cadence, Cadence::Cron(_));
         let looks = desired.observe.poll().is_some_and(|policy| of(&policy.cadence));
         let tells = desired.get_info.as_ref().is_some_and(|policy| of(&policy.cadence));
-        if looks && self.look.due.is_none() && self.main.is_none() {
-            self.look.due = Some(now);
+        if looks && self.observed.due().is_none() && self.main.is_none() {
+            self.observed.due_at(now);
         }
         if tells && self.telling.due().is_none() && self.side.is_none() {
             self.telling.due_at(now);

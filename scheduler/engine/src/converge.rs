@@ -148,9 +148,11 @@ impl State {
         } else if !desired.observe.looks() {
             if self.is_applied(desired) { Situation::Converged } else { self.situate_work(now) }
         } else {
-            match &self.look.finding {
+            match self.observed.finding() {
                 Finding::Nothing => Situation::Unlooked,
-                Finding::Clean if self.look.misses >= MISSES_UNTIL_UNSEEN => Situation::Unseen,
+                Finding::Clean if self.observed.misses() >= MISSES_UNTIL_UNSEEN => {
+                    Situation::Unseen
+                }
                 Finding::Clean => Situation::Converged,
                 Finding::Pending(_) => Situation::Pending,
                 Finding::Broken(_) => Situation::Broken,
@@ -162,7 +164,7 @@ impl State {
     /// There is work to do: what the applies so far have to say about it, then the gates.
     fn situate_work(&self, now: Timestamp) -> Situation {
         let looks = self.is_looked_at();
-        let blind = looks && !self.look.fresh;
+        let blind = looks && !self.observed.is_fresh();
         let chain = self.pursuit.chain.as_ref();
         let end = chain.and_then(|chain| chain.end.as_ref());
         if matches!(end, Some(ApplyEnd::Cancelled(_))) {
@@ -198,7 +200,7 @@ impl State {
         }
         // After an apply only what was seen since says that there still is work.
         let ran = end.is_some_and(|end| !matches!(end, ApplyEnd::Misfired(_)));
-        if blind || looks && ran && self.look.misses > 0 {
+        if blind || looks && ran && self.observed.misses() > 0 {
             Situation::Looking
         } else {
             self.situate_gates(now)
@@ -259,10 +261,7 @@ impl State {
 
     /// The work that was found, if there is some.
     pub(crate) fn work(&self) -> Option<&Work> {
-        match &self.look.finding {
-            Finding::Work(work) => Some(work),
-            Finding::Nothing | Finding::Clean | Finding::Pending(_) | Finding::Broken(_) => None,
-        }
+        self.observed.work()
     }
 }
 

@@ -281,19 +281,20 @@ impl Situation {
         if *self == Self::NoRelease {
             return because;
         }
-        match &state.look.finding {
+        match state.observed.finding() {
             Finding::Work(_) | Finding::Broken(_) | Finding::Pending(_) => {
                 because.push(Because::Found);
             }
             Finding::Clean | Finding::Nothing => {}
         }
         if *self != Self::Converged {
-            because.extend(state.look.doubt.as_ref().map(|_| Because::Doubted(state.look.since)));
+            because
+                .extend(state.observed.doubt().map(|_| Because::Doubted(state.observed.since())));
         }
         if *self == Self::Unseen {
             because.push(Because::NotSeen);
         }
-        because.extend(state.look.error.as_ref().map(|_| Because::NotAnswered));
+        because.extend(state.observed.error().map(|_| Because::NotAnswered));
         because
     }
 }
@@ -342,14 +343,13 @@ impl State {
 
     /// That looking brings no answer, unless that was said.
     fn tell_error(&self, described: &mut Description<'_>) {
-        let is_in_the_way = self.looks() && self.look.misses > 0;
+        let is_in_the_way = self.looks() && self.observed.misses() > 0;
         let error = self
-            .look
-            .error
-            .as_ref()
-            .filter(|error| is_in_the_way && !described.message.contains(error.as_str()));
+            .observed
+            .error()
+            .filter(|error| is_in_the_way && !described.message.contains(error));
         let Some(error) = error else { return };
-        let times = match self.look.misses {
+        let times = match self.observed.misses() {
             0 | 1 => String::new(),
             times => format!(", {times} times in a row"),
         };

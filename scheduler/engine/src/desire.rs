@@ -99,10 +99,7 @@ impl State {
             self.taken_back = Some(Box::new(TakenBack { to, before }));
         }
         self.pursuit = Rollout::default();
-        let (objects, answered_at) =
-            (std::mem::take(&mut self.look.objects), self.look.answered_at);
-        self.look.anew();
-        (self.look.objects, self.look.answered_at) = (objects, answered_at);
+        self.observed.take_up();
         let stuck_at = desired.progress_deadline.map(|deadline| desired.released_at.plus(deadline));
         self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
     }
@@ -110,8 +107,7 @@ impl State {
     /// Other commands of the same release: what the old ones found, and what people said to them,
     /// is not about these.
     fn take_other_commands(&mut self, now: Timestamp, out: &mut Vec<Action>) {
-        self.look.fresh = false;
-        self.look.other_commands = self.look.finding != Finding::Nothing;
+        self.observed.commands_changed();
         self.withdraw_for_commands(out);
         self.pursuit.other_commands = true;
         self.pursuit.chain.iter_mut().for_each(|chain| chain.commands_changed(now));
@@ -125,15 +121,15 @@ impl State {
         let tells = desired.get_info.is_some();
         match &desired.observe {
             Observe::Poll(_) => {
-                (self.look.watch, self.look.silent_since) = (None, None);
-                self.look.due = Some(now);
+                self.observed.forget_watch();
+                self.observed.due_at(now);
             }
             Observe::Watch(policy) => {
                 let fresh_for = policy.counts_for();
-                self.look.due = None;
+                self.observed.cancel_due();
                 self.begin_watch(fresh_for, now);
             }
-            Observe::Never => self.look.anew(),
+            Observe::Never => self.observed.anew(),
         }
         if tells {
             self.telling.due_at(now);
@@ -148,7 +144,7 @@ impl State {
         if !old.observe.looks() {
             self.is_applied(old)
         } else {
-            self.look.finding == Finding::Clean
+            *self.observed.finding() == Finding::Clean
         }
     }
 

@@ -9,7 +9,9 @@
 
 use std::time::Duration;
 
+use schema::id::JobId;
 use schema::log_kind::LogKind;
+use schema::output::RuntimeObject;
 use schema::time::Timestamp;
 
 use crate::action::{Action, log};
@@ -19,7 +21,7 @@ use crate::observation::{
     Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport,
 };
 use crate::observed::{Verdict, verdict};
-use crate::state::{Finding, State, WatchState, Work};
+use crate::state::{Finding, State, Work};
 
 impl State {
     /// Takes an observation in.
@@ -29,11 +31,7 @@ impl State {
             Ok(report) => self.found(source, at, report, out),
             Err(error) => self.missed(source, at, error, out),
         }
-        // A fetch of before the question is no answer to it.
-        self.look.asked &= match source {
-            ObservationSource::Job(job) => self.look.of_before.take() == Some(job),
-            ObservationSource::Watch(_) => false,
-        };
+        self.observed.told(fetch_of(source));
     }
 
     /// Something was seen.
@@ -45,20 +43,10 @@ impl State {
         out: &mut Vec<Action>,
     ) {
         let was_work = self.work().is_some();
-        let job = match source {
-            ObservationSource::Job(job) => Some(job),
-            ObservationSource::Watch(_) => None,
-        };
-        self.look.answered(at);
-        let is_of_before = job.is_some() && self.look.of_before == job;
-        self.look.fresh = !is_of_before || self.look.of_before_is_fresh;
-        self.look.other_commands = false;
-        self.look.doubt = report.doubt;
+        let job = fetch_of(source);
         let verdict = verdict(&report.world, self.version_in_words());
-        self.look.objects = match report.world {
-            ObservedWorld::Objects(objects) => objects,
-            ObservedWorld::AsDesired | ObservedWorld::Work(_) => Vec::new(),
-        };
+        let objects = objects_of(report.world).unwrap_or_default();
+        self.observed.see(job, objects, report.doubt, at);
         let finding = match verdict {
             Verdict::Clean => Finding::Clean,
             Verdict::Pending(what) => Finding::Pending(what),
@@ -82,14 +70,11 @@ impl State {
                 })
             }
         };
-        let was = std::mem::replace(&mut self.look.finding, finding);
-        if !was.is_as(&self.look.finding) || self.look.since.is_none() {
-            self.look.since = Some(at);
-        }
+        self.observed.conclude(finding, at);
         if self.work().is_some() {
             self.rebind(out);
         } else {
-            let is_clean = self.look.finding == Finding::Clean;
+            let is_clean = *self.observed.finding() == Finding::Clean;
             self.approvals.withdraw_for_nothing_to_do(is_clean);
         }
     }
@@ -100,7 +85,7 @@ impl State {
     fn keep_or_take(&mut self, new: Work) -> Finding {
         let keeps = self.plan_is_bound()
             && self.work().is_some_and(|old| old.fingerprint == new.fingerprint && !old.stale_plan);
-        if keeps { self.look.finding.clone() } else { Finding::Work(Box::new(new)) }
+        if keeps { self.observed.finding().clone() } else { Finding::Work(Box::new(new)) }
     }
 
     /// Nothing was seen: nothing that was known changes.
@@ -117,22 +102,28 @@ impl State {
             ObservationSource::Job(job) => format!("fetch {job} {why}"),
             ObservationSource::Watch(_) => format!("the watch {why}"),
         };
-        let look = &mut self.look;
-        look.misses = look.misses.saturating_add(u32::from(blame != Blame::Person));
-        if look.misses == 1 {
-            look.missed_since.get_or_insert(at);
+        if self.observed.miss(sentence.clone(), blame, at) {
             let kind = match source {
                 ObservationSource::Job(_) => LogKind::JobEnded,
                 ObservationSource::Watch(_) => LogKind::WatchFailed,
             };
-            out.push(log(kind, None, sentence.clone(), &[(key, &id)]));
+            out.push(log(kind, None, sentence, &[(key, &id)]));
         }
-        look.error = Some(sentence);
-        match blame {
-            Blame::Command => look.failures = look.failures.saturating_add(1),
-            Blame::Surroundings => look.misfires = look.misfires.saturating_add(1),
-            Blame::Person => {}
-        }
+    }
+}
+
+fn fetch_of(source: ObservationSource) -> Option<JobId> {
+    match source {
+        ObservationSource::Job(job) => Some(job),
+        ObservationSource::Watch(_) => None,
+    }
+}
+
+/// `None` where something else than objects was compared.
+fn objects_of(world: ObservedWorld) -> Option<Vec<RuntimeObject>> {
+    match world {
+        ObservedWorld::Objects(objects) => Some(objects),
+        ObservedWorld::AsDesired | ObservedWorld::Work(_) => None,
     }
 }
 
@@ -151,12 +142,12 @@ impl State {
     /// this has changed, and says it with what it tells. None is wanted while the instance is
     /// paused, as no fetch is.
     pub fn watch_generation(&self) -> Option<u64> {
-        self.look.watch.as_ref().map(|_| self.watches)
+        self.observed.watch().map(|_| self.watches)
     }
 
     /// Somebody tells what was seen. What a job saw its end tells; what is of another generation is
     /// late.
-    pub(crate) fn observed(
+    pub(crate) fn observation(
         &mut self,
         observation: Observation,
         now: Timestamp,
@@ -175,19 +166,12 @@ impl State {
     fn heard(&mut self, observation: Observation, now: Timestamp, out: &mut Vec<Action>) {
         let Some(desired) = self.desired() else { return };
         let fresh_for = desired.observe.watch().map(WatchPolicy::counts_for);
-        if let (Some(watch), Some(fresh_for)) = (&mut self.look.watch, fresh_for) {
-            (watch.heard_at, watch.stale_at) = (now, now.plus(fresh_for));
-            watch.is_answered |= observation.result.is_ok();
-        }
-        self.look.silent_since = None;
+        self.observed.heard(fresh_for, observation.result.is_ok(), now);
         match observation.result {
             // What it sees while an apply runs is on its way: it decides nothing, the generation
             // that begins at the end does.
             Ok(report) if self.applying() => {
-                self.look.answered(observation.at);
-                if let ObservedWorld::Objects(objects) = report.world {
-                    self.look.objects = objects;
-                }
+                self.observed.glimpse(objects_of(report.world), observation.at);
             }
             result => self.take_in(Observation { result, ..observation }, out),
         }
@@ -198,20 +182,14 @@ impl State {
     pub(crate) fn begin_watch(&mut self, fresh_for: Duration, now: Timestamp) {
         let wanted = Some(fresh_for).filter(|_| !self.paused && !self.deleted);
         self.watches = self.watches.saturating_add(u64::from(wanted.is_some()));
-        self.look.watch = wanted.map(|fresh_for| WatchState {
-            heard_at: now,
-            stale_at: now.plus(fresh_for),
-            is_answered: false,
-        });
+        self.observed.begin_watch(wanted, now);
     }
 
     /// The same for what comes again and again: a generation of which nothing was heard yet, and
     /// not for too long, is young enough. Who asks more often than it takes to look would never
     /// get an answer.
     pub(crate) fn begin_watch_in_time(&mut self, fresh_for: Duration, now: Timestamp) {
-        let is_young = self.look.watch.as_ref().is_some_and(|watch| !watch.is_answered)
-            && self.look.silent_since.is_none();
-        if !is_young {
+        if !self.observed.watch_is_young() {
             self.begin_watch(fresh_for, now);
         }
     }
@@ -224,14 +202,7 @@ impl State {
         else {
             return;
         };
-        let Some(watch) = self.look.watch.as_mut().filter(|watch| watch.stale_at <= now) else {
-            return;
-        };
-        watch.stale_at = now.plus(fresh_for);
-        let heard_at = watch.heard_at;
-        self.look.silent_since.get_or_insert(heard_at);
-        self.look.fresh = false;
-        self.look.asked = false;
+        let Some(heard_at) = self.observed.fall_silent(fresh_for, now) else { return };
         let why = format!("was not heard of for {}", duration(fresh_for));
         let error = ObservationError { why, blame: Blame::Surroundings };
         self.missed(ObservationSource::Watch(self.watches), heard_at, error, out);

@@ -46,7 +46,7 @@ pub fn go_back_now(state: &State, from: ReleaseId, now: Timestamp) -> GoBack {
         );
     }
     let is_to_tell =
-        situation == Situation::Looking && state.look.misses == 0 && state.has_just_applied();
+        situation == Situation::Looking && state.observed.misses() == 0 && state.has_just_applied();
     if is_to_tell { GoBack::Later } else { GoBack::Now }
 }
 
@@ -182,7 +182,7 @@ impl State {
     /// until somebody could look.
     pub(crate) fn cannot_look(&self, now: Timestamp) -> bool {
         let waits = self.wants.fetch.is_some_and(|since| now.since(since) >= LANE_PATIENCE);
-        waits || self.look.misfires > 0
+        waits || self.observed.misfires() > 0
     }
 
     /// Whether the newest apply went well, as far as it says itself.

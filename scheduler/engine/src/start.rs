@@ -109,7 +109,7 @@ impl State {
                 self.side = Some(job);
             }
             JobKind::Fetch | JobKind::Apply => {
-                self.look.due = None;
+                self.observed.cancel_due();
                 self.main = Some(job);
             }
         }
@@ -120,11 +120,13 @@ impl State {
         let version = self.desired.as_deref().map_or("", |desired| &desired.version);
         match (kind, self.pursuit.chain.as_ref().and_then(|chain| chain.end.as_ref())) {
             (JobKind::GetInfo, _) => "getInfo is due".to_owned(),
-            (JobKind::Fetch, Some(_)) if !self.look.fresh => {
+            (JobKind::Fetch, Some(_)) if !self.observed.is_fresh() => {
                 "look at what the apply did".to_owned()
             }
-            (JobKind::Fetch, _) if self.look.misses > 0 => "look again after no answer".to_owned(),
-            (JobKind::Fetch, _) if self.look.finding == Finding::Nothing => {
+            (JobKind::Fetch, _) if self.observed.misses() > 0 => {
+                "look again after no answer".to_owned()
+            }
+            (JobKind::Fetch, _) if *self.observed.finding() == Finding::Nothing => {
                 format!("first look at {version}")
             }
             (JobKind::Fetch, _) => "fetch is due".to_owned(),
@@ -294,7 +296,7 @@ impl State {
             self.pursuit.chain = job.chain_before.map(|chain| *chain);
         }
         match self.desired().map(|desired| &desired.observe) {
-            Some(Observe::Poll(_)) => self.look.due = self.look.due.or(Some(now)),
+            Some(Observe::Poll(_)) => self.observed.due_by(Some(now)),
             // What it told meanwhile decided nothing.
             Some(Observe::Watch(_)) => self.look_now(now),
             Some(Observe::Never) | None => {}

@@ -21,9 +21,10 @@ use crate::limits::CLOCKS_APART;
 mod approval;
 mod approvals;
 mod broken;
+mod finding;
 mod format;
 mod info;
-mod observation;
+mod observed;
 mod pursuit;
 mod read;
 
@@ -31,10 +32,11 @@ pub use approval::{Approval, Vote};
 pub use approvals::APPROVALS_KEPT;
 pub(crate) use approvals::Approvals;
 pub use broken::BrokenInvariant;
+pub use finding::Matched;
+pub(crate) use finding::{Finding, Work};
 pub use format::FORMAT;
 pub(crate) use info::InfoState;
-pub use observation::Matched;
-pub(crate) use observation::{Finding, ObservedState, WatchState, Work};
+pub(crate) use observed::{ObservedState, WatchState};
 pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
 
 use format::StateFormat;
@@ -92,7 +94,8 @@ pub struct State {
     /// them. At most [`crate::limits::LINGERING_FETCHES`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) lingering: BTreeSet<JobId>,
-    pub(crate) look: ObservedState,
+    #[serde(rename = "look")]
+    pub(crate) observed: ObservedState,
     pub(crate) pursuit: Rollout,
     pub(crate) telling: InfoState,
     #[serde(default, skip_serializing_if = "Approvals::is_empty")]
@@ -337,7 +340,7 @@ impl State {
             unsettled: None,
             unsettled_in: None,
             lingering: BTreeSet::new(),
-            look: ObservedState::default(),
+            observed: ObservedState::default(),
             pursuit: Rollout::default(),
             telling: InfoState::default(),
             approvals: Approvals::default(),

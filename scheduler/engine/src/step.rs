@@ -10,7 +10,7 @@ use crate::converge::Situation;
 use crate::desired::WatchPolicy;
 use crate::event::Event;
 use crate::limits::{LANE_PATIENCE, LINGERING_FETCHES};
-use crate::state::{Converged, SlotRequests, State};
+use crate::state::{Converged, SlotRequests, State, WatchState};
 
 mod job;
 
@@ -46,7 +46,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::JobStarted { job, at } => state.started(job, at, now),
         Event::JobWaits { job, wait } => state.waits(job, wait, now, &mut out),
         Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),
-        Event::Observed(observation) => state.observed(*observation, now, &mut out),
+        Event::Observed(observation) => state.observation(*observation, now, &mut out),
         Event::Upstream { channel, converged_version, rolled_back } => {
             state.hear(channel, converged_version, rolled_back)
         }
@@ -73,8 +73,8 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
 pub fn next_wake(state: &State) -> Option<Timestamp> {
     let idle = state.main.is_none();
     let jobs = state.jobs_in_flight().filter_map(|job| job.deadline);
-    let look = state.look.due.filter(|_| idle && state.looks());
-    let silence = state.look.watch.as_ref().map(|watch| watch.stale_at);
+    let look = state.observed.due().filter(|_| idle && state.looks());
+    let silence = state.observed.watch().map(WatchState::stale_at);
     let telling = state.telling.due().filter(|_| state.side.is_none() && !state.deleted);
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
@@ -126,7 +126,7 @@ impl State {
     fn arrive(&mut self, now: Timestamp) {
         self.pursuit.arrived = true;
         let looks = self.is_looked_at();
-        self.pursuit.other_commands &= looks && !self.look.fresh;
+        self.pursuit.other_commands &= looks && !self.observed.is_fresh();
         if !looks {
             // Nor will anybody say that there is nothing to approve.
             self.approvals.withdraw_for_nothing_to_do(true);
@@ -148,7 +148,7 @@ impl State {
     fn want(&mut self, now: Timestamp) {
         let idle = self.main.is_none();
         self.wants = SlotRequests {
-            fetch: self.look.due.filter(|due| *due <= now && idle && self.looks()),
+            fetch: self.observed.due().filter(|due| *due <= now && idle && self.looks()),
             apply: self.pursuit.ready_since.filter(|_| idle),
             info: self
                 .telling
@@ -182,7 +182,7 @@ impl State {
             return;
         };
         let watched = desired.observe.watch().map(WatchPolicy::counts_for);
-        self.look.fresh = false;
+        self.observed.outdate();
         match watched {
             Some(fresh_for) => self.begin_watch(fresh_for, now),
             None => self.fetch_now(now),
@@ -190,10 +190,8 @@ impl State {
     }
 
     fn fetch_now(&mut self, now: Timestamp) {
-        self.look.due = Some(now);
-        self.look.of_before =
-            self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
-        self.look.of_before_is_fresh = false;
+        let under_way = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch);
+        self.observed.fetch_now(under_way.map(|job| job.id), now);
     }
 }
 
@@ -205,10 +203,10 @@ impl State {
             return;
         };
         let watched = desired.observe.watch().map(WatchPolicy::counts_for);
-        self.look.fresh = false;
+        self.observed.outdate();
         match watched {
             Some(fresh_for) => self.begin_watch_in_time(fresh_for, now),
-            None if self.look.due.is_none() && self.main.is_none() => self.fetch_now(now),
+            None if self.observed.due().is_none() && self.main.is_none() => self.fetch_now(now),
             None => {}
         }
     }
@@ -221,7 +219,7 @@ impl State {
         if std::mem::replace(&mut self.deleted, true) {
             return;
         }
-        self.look.watch = None;
+        self.observed.end_watch();
         self.leave_refused(self.desired().is_some_and(|desired| desired.is_rollback));
         self.approvals.withdraw_all();
         for slot in [&mut self.main, &mut self.side] {
@@ -237,7 +235,7 @@ impl State {
         self.paused_by = Some(who);
         if !std::mem::replace(&mut self.paused, true) {
             stop_unwanted(&mut self.main, now, out);
-            (self.look.watch, self.look.silent_since) = (None, None);
+            self.observed.forget_watch();
         }
     }
 

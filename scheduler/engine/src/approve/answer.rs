@@ -59,7 +59,7 @@ impl State {
         let Some(mut made) = asked.map(|question| self.make(desired, &question, now)) else {
             return;
         };
-        if !self.look.fresh {
+        if !self.observed.is_fresh() {
             // What was found before is not what this is about.
             (made.fingerprint, made.explanation) = (None, None);
         }

@@ -10,7 +10,7 @@ use schema::time::Timestamp;
 
 use super::{Asker, about, expiry, name_of, question};
 use crate::action::Action;
-use crate::state::{Finding, State};
+use crate::state::State;
 
 impl State {
     /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again
@@ -31,7 +31,7 @@ impl State {
     /// withdrawn, and those of the release that are still asked show the new work.
     pub(crate) fn rebind(&mut self, out: &mut Vec<Action>) {
         let (binds_manual, who_looks) = (self.binds_manual(), self.who_looks());
-        let Finding::Work(work) = &self.look.finding else { return };
+        let Some(work) = self.observed.work() else { return };
         let withdrawn = self.approvals.rebind(work, binds_manual);
         out.extend(withdrawn.into_iter().map(|approval| {
             let what = format!(

@@ -164,7 +164,7 @@ impl State {
     /// From when nothing but a place was in the way of its apply: its own fetch was until it
     /// answered.
     pub(crate) fn lacks_place_since(&self, now: Timestamp) -> Option<Timestamp> {
-        let looked_at = self.look.answered_at.filter(|at| *at <= now);
+        let looked_at = self.observed.answered_at().filter(|at| *at <= now);
         self.pursuit.ready_since.map(|since| looked_at.map_or(since, |at| at.max(since)))
     }
 

@@ -4,7 +4,7 @@ use schema::api::NextAction;
 use schema::time::Timestamp;
 
 use crate::converge::ShutGate;
-use crate::state::State;
+use crate::state::{State, WatchState};
 
 impl State {
     /// What happens by itself, soonest first. `again_at`: when the next apply comes, if time is all
@@ -15,7 +15,7 @@ impl State {
             next.extend(at.map(|at| NextAction { action, at }))
         };
         let idle = self.main.is_none();
-        add("fetch".to_owned(), self.look.due.filter(|_| idle && self.looks()));
+        add("fetch".to_owned(), self.observed.due().filter(|_| idle && self.looks()));
         let has_work = !self.deleted
             && !self.paused
             && !self.observer
@@ -46,7 +46,7 @@ impl State {
         for approval in self.approvals.live() {
             add("deadline: approval".to_owned(), approval.expires_at);
         }
-        add("deadline: watch".to_owned(), self.look.watch.as_ref().map(|watch| watch.stale_at));
+        add("deadline: watch".to_owned(), self.observed.watch().map(WatchState::stale_at));
         add(
             "deadline: progress".to_owned(),
             self.pursuit.stuck_at.filter(|_| !self.cannot_look(self.seen_at)),

@@ -8,8 +8,8 @@ use crate::state::{Finding, State};
 impl State {
     /// What an apply left behind no look may see, so that is told beside.
     pub(super) fn describe_converged(&self) -> Description<'static> {
-        let doubt = self.look.doubt.as_ref().filter(|_| self.is_looked_at());
-        let doubt = doubt.map(|_| Because::Doubted(self.look.answered_at));
+        let doubt = self.observed.doubt().filter(|_| self.is_looked_at());
+        let doubt = doubt.map(|_| Because::Doubted(self.observed.answered_at()));
         let left = self.left_behind.as_ref().map(|_| Because::LeftBehind);
         let (reason, message) = self.converged_in_words();
         Description::new(Status::Converged, reason, message, WayOut::Converged)
@@ -19,7 +19,7 @@ impl State {
 
     fn converged_in_words(&self) -> (Option<Reason>, String) {
         let version = self.version_in_words();
-        if let Some(error) = self.look.error.as_deref().filter(|_| self.look.misses > 0) {
+        if let Some(error) = self.observed.error().filter(|_| self.observed.misses() > 0) {
             return (Some(Reason::FetchFailed), format!("{version} as last seen; {error}"));
         }
         if self.is_outdated() {
@@ -28,7 +28,7 @@ impl State {
         let left = self.left_behind.as_ref().filter(|_| !self.is_looked_at());
         let left = left.map_or_else(String::new, |left| format!("; {left}"));
         let doubt =
-            self.look.doubt.as_ref().map_or_else(String::new, |doubt| format!(", but {doubt}"));
+            self.observed.doubt().map_or_else(String::new, |doubt| format!(", but {doubt}"));
         let unsettled = self.unsettled_apply().map_or_else(String::new, |(job, _)| {
             format!("; apply {job} was given up and may still run: see `pvnctl services explain`")
         });
@@ -37,12 +37,12 @@ impl State {
 
     pub(super) fn describe_unseen(&self) -> Description<'static> {
         let version = self.version_in_words();
-        let seen = self.look.answered_at.map_or_else(String::new, |at| format!(" since {at}"));
+        let seen =
+            self.observed.answered_at().map_or_else(String::new, |at| format!(" since {at}"));
         let error = self
-            .look
-            .error
-            .clone()
-            .unwrap_or_else(|| format!("{} does not answer", self.who_looks()));
+            .observed
+            .error()
+            .map_or_else(|| format!("{} does not answer", self.who_looks()), str::to_owned);
         waits_for_a_look(
             Some(Reason::FetchFailed),
             format!("{version} was converged and has not been seen{seen}: {error}"),
@@ -51,7 +51,7 @@ impl State {
 
     pub(super) fn describe_unlooked(&self) -> Description<'static> {
         let version = self.version_in_words();
-        match &self.look.error {
+        match self.observed.error() {
             Some(error) => waits_for_a_look(
                 Some(Reason::FetchFailed),
                 format!("nothing is known of {version} yet: {error}"),
@@ -64,9 +64,9 @@ impl State {
     }
 
     pub(super) fn describe_looking(&self) -> Description<'static> {
-        let is_missed = self.look.misses > 0;
+        let is_missed = self.observed.misses() > 0;
         let reason = if is_missed { Some(Reason::FetchFailed) } else { self.work_reason() };
-        let error = self.look.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        let error = self.observed.error().map_or_else(String::new, |error| format!(": {error}"));
         let (after, who) = (self.after(), self.who_looks());
         waits_for_a_look(
             reason,
@@ -75,7 +75,7 @@ impl State {
     }
 
     pub(super) fn describe_pending(&self) -> Description<'static> {
-        let reason = (self.look.misses > 0).then_some(Reason::FetchFailed);
+        let reason = (self.observed.misses() > 0).then_some(Reason::FetchFailed);
         waits_for_a_look(reason, self.objects_in_words())
     }
 
@@ -85,7 +85,7 @@ impl State {
     }
 
     fn objects_in_words(&self) -> String {
-        let what = match &self.look.finding {
+        let what = match self.observed.finding() {
             Finding::Pending(what) | Finding::Broken(what) => what.as_str(),
             Finding::Nothing | Finding::Clean | Finding::Work(_) => "",
         };
@@ -94,7 +94,7 @@ impl State {
 
     /// What is said of a version that was seen as desired, and is looked at again.
     pub(crate) fn outdated_in_words(&self) -> &'static str {
-        match (self.look.other_commands, self.look.watch.is_some()) {
+        match (self.observed.is_of_other_commands(), self.observed.watch().is_some()) {
             (true, false) => {
                 "was as desired before its commands changed; fetch looks again with the new ones"
             }

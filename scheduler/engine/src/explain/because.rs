@@ -8,7 +8,7 @@ use schema::time::Timestamp;
 use super::CauseChain;
 use crate::describe::Because;
 use crate::duration::duration;
-use crate::state::{ApplyEnd, Finding};
+use crate::state::{ApplyEnd, Finding, WatchState};
 
 impl CauseChain<'_> {
     /// Says it, if there is something to say.
@@ -20,14 +20,14 @@ impl CauseChain<'_> {
             Because::RolledBack => self.rolled_back(),
             Because::Found => self.found(),
             Because::Doubted(since) => {
-                if let Some(doubt) = &state.look.doubt {
-                    self.say(CauseCode::DoubtfulFetch, doubt.clone(), since, None);
+                if let Some(doubt) = state.observed.doubt() {
+                    self.say(CauseCode::DoubtfulFetch, doubt.to_owned(), since, None);
                 }
             }
             Because::NotSeen => self.say(
                 CauseCode::NotSeen,
                 format!("it was converged when {} last answered", state.who_looks()),
-                state.look.answered_at,
+                state.observed.answered_at(),
                 None,
             ),
             Because::NotAnswered => self.not_answered(),
@@ -84,24 +84,24 @@ impl CauseChain<'_> {
     }
 
     fn found(&mut self) {
-        let (code, what) = match &self.state.look.finding {
+        let (code, what) = match self.state.observed.finding() {
             Finding::Work(work) => (CauseCode::WorkFound, &work.what),
             Finding::Broken(what) => (CauseCode::ObjectFailed, what),
             Finding::Pending(what) => (CauseCode::ObjectPending, what),
             Finding::Clean | Finding::Nothing => return,
         };
-        self.say(code, what.clone(), self.state.look.since, None);
+        self.say(code, what.clone(), self.state.observed.since(), None);
     }
 
     fn not_answered(&mut self) {
-        let look = &self.state.look;
-        let Some(error) = &look.error else { return };
-        let tries = match look.misses {
+        let look = &self.state.observed;
+        let Some(error) = look.error() else { return };
+        let tries = match look.misses() {
             0 | 1 => String::new(),
             misses => format!("{misses} times in a row; "),
         };
-        let silent_by = look.watch.as_ref().map(|watch| watch.stale_at);
-        match look.silent_since {
+        let silent_by = look.watch().map(WatchState::stale_at);
+        match look.silent_since() {
             Some(since) => {
                 let text = format!(
                     "{tries}{error}, and nothing is applied on what it told before; ends when it \
@@ -110,8 +110,8 @@ impl CauseChain<'_> {
                 self.say(CauseCode::NotHeard, text, Some(since), silent_by);
             }
             None => {
-                let (text, until) = (format!("{tries}{error}"), look.due.or(silent_by));
-                self.say(CauseCode::FetchFailed, text, look.missed_since, until);
+                let (text, until) = (format!("{tries}{error}"), look.due().or(silent_by));
+                self.say(CauseCode::FetchFailed, text, look.missed_since(), until);
             }
         }
     }

@@ -109,14 +109,14 @@ impl CauseChain<'_> {
         if state.main.is_some() {
             return; // told beside
         }
-        if let Some(watch) = &state.look.watch {
+        if let Some(watch) = state.observed.watch() {
             let text = "what the watch tells next decides; no fetch is run. If nothing is heard \
                         of it by then, that is told as an error";
             self.say(
                 CauseCode::WatchAwaited,
                 text.into(),
-                Some(watch.heard_at),
-                Some(watch.stale_at),
+                Some(watch.heard_at()),
+                Some(watch.stale_at()),
             );
             return;
         }
@@ -131,7 +131,7 @@ impl CauseChain<'_> {
             self.say(CauseCode::FetchUnsettled, text, None, None);
             return;
         }
-        match state.look.due {
+        match state.observed.due() {
             Some(due) if state.wants.fetch.is_some() => {
                 self.waits_for_place(JobKind::Fetch, Some(due))
             }
@@ -179,7 +179,7 @@ impl CauseChain<'_> {
     }
 
     fn effect_shows(&mut self, until: Timestamp) {
-        let who = match self.state.look.watch {
+        let who = match self.state.observed.watch() {
             Some(_) => "the watch goes on",
             None => "fetch polls",
         };

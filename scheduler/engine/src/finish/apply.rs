@@ -11,7 +11,7 @@ use crate::late::{ended_at, overdue, timed_out};
 use crate::limits::SHORTEST_PAUSE;
 use crate::observed::ended_with;
 use crate::retry::{MISFIRE_POLICY, backoff};
-use crate::state::{ApplyEnd, Finding, Job, State};
+use crate::state::{ApplyEnd, Job, State};
 
 impl State {
     pub(super) fn finish_apply(
@@ -45,8 +45,8 @@ impl State {
         self.look_after_apply(now);
         self.tell_now(now);
         if needs_new_plan {
-            self.look.fresh = false;
-            self.take_next_plan();
+            self.observed.outdate();
+            self.observed.take_next_plan();
         }
         if is_of_release {
             self.after_apply(job, end, ended_at);
@@ -136,11 +136,11 @@ impl State {
     /// What the world is like after it is not known yet.
     fn look_after_apply(&mut self, now: Timestamp) {
         match self.desired.as_deref().map(|desired| &desired.observe) {
-            Some(Observe::Poll(_)) => self.look.due = Some(now),
+            Some(Observe::Poll(_)) => self.observed.due_at(now),
             // What it told meanwhile may be of before the end.
             Some(Observe::Watch(policy)) => {
                 let fresh_for = policy.counts_for();
-                self.look.fresh = false;
+                self.observed.outdate();
                 self.begin_watch(fresh_for, now);
             }
             Some(Observe::Never) | None => {}
@@ -181,10 +181,10 @@ impl State {
             self.approvals.use_up(&job.uses);
         }
         if !matches!(end, ApplyEnd::Misfired(_)) {
-            self.look.fresh = false;
+            self.observed.outdate();
         }
         if matches!(end, ApplyEnd::Retryable(_)) {
-            self.take_next_plan();
+            self.observed.take_next_plan();
         }
         let (Some(chain), Some(desired)) = (&mut self.pursuit.chain, self.desired.as_deref())
         else {
@@ -210,13 +210,5 @@ impl State {
             chain.again_at = chain.again_at.max(chain.grace_until);
         }
         chain.end = Some(end);
-    }
-
-    /// The next fetch's plan takes the place of this one, also where its fingerprint is the same
-    /// and people have said yes to it.
-    fn take_next_plan(&mut self) {
-        if let Finding::Work(work) = &mut self.look.finding {
-            work.stale_plan = true;
-        }
     }
 }

@@ -27,7 +27,7 @@ impl State {
             && job.stop != Some(StopReason::NotWanted);
         let Some(mode) = mode.filter(|_| is_asked) else {
             // An answer about something that is no longer asked.
-            self.look.due = self.look.due.or(mode.map(|_| now));
+            self.observed.due_by(mode.map(|_| now));
             return;
         };
         let observation = of_fetch(job, mode, outcome, now);
@@ -35,31 +35,31 @@ impl State {
             (observation.at, observation.result.as_ref().err().map(|error| error.blame));
         self.take_in(observation, out);
         if missed.is_none() && self.work().is_none() {
-            self.look.matched =
-                Some(Matched { compiled: job.compiled, decided_at: job.decided_at, ended_at });
+            let Job { compiled, decided_at, .. } = *job;
+            self.observed.matched_by(Matched { compiled, decided_at, ended_at });
         }
-        self.look.due = self.look.due.or(self.next_fetch(missed, ended_at));
+        self.observed.due_by(self.next_fetch(missed, ended_at));
     }
 
     /// When it is fetched again after this end of a fetch.
     fn next_fetch(&self, missed: Option<Blame>, ended_at: Timestamp) -> Option<Timestamp> {
         let policy = self.desired()?.observe.poll()?;
-        let look = &self.look;
+        let look = &self.observed;
         let wait = match missed {
             None | Some(Blame::Person) => None,
-            Some(Blame::Surroundings) => Some(backoff(&MISFIRE_POLICY, look.misfires)),
+            Some(Blame::Surroundings) => Some(backoff(&MISFIRE_POLICY, look.misfires())),
             Some(Blame::Command) => {
                 let retry = policy
                     .retry
                     .as_ref()
-                    .filter(|retry| retry.max_attempts.is_none_or(|most| look.failures < most));
-                retry.map(|retry| backoff(retry, look.failures))
+                    .filter(|retry| retry.max_attempts.is_none_or(|most| look.failures() < most));
+                retry.map(|retry| backoff(retry, look.failures()))
             }
         };
         match wait {
             Some(wait) => Some(ended_at.plus(wait)),
             None => {
-                let is_clean = missed.is_none() && look.finding == Finding::Clean;
+                let is_clean = missed.is_none() && *look.finding() == Finding::Clean;
                 next_due(&policy.cadence, is_clean, ended_at, self.instance, self.jobs)
             }
         }

@@ -5,7 +5,7 @@ use schema::output::{Info, RuntimeObject};
 use schema::status::{JobKind, Status};
 use schema::time::Timestamp;
 
-use super::{ApplyEnd, Approval, Converged, Finding, Job, RolledBack, State, StatusSummary};
+use super::{ApplyEnd, Approval, Converged, Job, RolledBack, State, StatusSummary};
 use crate::desired::Desired;
 
 impl State {
@@ -178,7 +178,7 @@ impl State {
 
     /// When the world was last seen.
     pub fn last_fetch_at(&self) -> Option<Timestamp> {
-        self.look.answered_at
+        self.observed.answered_at()
     }
 
     /// Whether anybody tells how the world is, paused or not.
@@ -189,15 +189,13 @@ impl State {
     /// Whether it stands as was seen before its commands changed, or before somebody asked to look
     /// again: it is looked at again.
     pub fn is_outdated(&self) -> bool {
-        let looks = self.is_looked_at();
-        let is_of_before = self.look.other_commands
-            || !matches!(self.look.finding, Finding::Nothing | Finding::Work(_));
-        looks && (!self.look.fresh && is_of_before || self.look.asked && self.looks())
+        let is_asked = self.observed.is_asked() && self.looks();
+        self.is_looked_at() && (self.observed.is_outdated() || is_asked)
     }
 
     /// The objects that were last seen.
     pub fn objects(&self) -> &[RuntimeObject] {
-        &self.look.objects
+        self.observed.objects()
     }
 
     /// What the last getInfo told.
