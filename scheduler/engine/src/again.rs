@@ -23,13 +23,13 @@ impl State {
         }
         let is_tried = tries_again && self.may_try_again();
         if is_tried {
-            self.forget_failed();
+            self.rollout.forget_failed();
         }
         let runs_others = self.applying()
             && self.main.as_ref().map(|job| job.compiled)
                 != self.desired.as_ref().map(|desired| desired.compiled);
-        if let Some(chain) = self.pursuit.chain.as_mut().filter(|_| tries_again && runs_others) {
-            chain.tries_again = true;
+        if let Some(attempts) = self.rollout.attempts_mut().filter(|_| tries_again && runs_others) {
+            attempts.ask_to_try_again();
         }
         let answers_already = self.answers_already() && !tries_again;
         self.ask_all(now);
@@ -50,13 +50,13 @@ impl State {
     /// Whether an apply failed or the release is stuck, and nothing of that is for a person to
     /// decide.
     fn may_try_again(&self) -> bool {
-        let chain = self.pursuit.chain.as_ref();
+        let attempts = self.rollout.attempts();
         let is_for_person = matches!(
-            chain.and_then(|chain| chain.end.as_ref()),
+            attempts.and_then(ApplyAttempts::end),
             Some(ApplyEnd::Cancelled(_) | ApplyEnd::Unknown(_))
         ) || self.given_up().next().is_some()
             || self.approvals.first_no().is_some();
-        (self.pursuit.stuck || chain.is_some_and(ApplyAttempts::has_failed))
+        (self.rollout.is_stuck() || attempts.is_some_and(ApplyAttempts::has_failed))
             && !is_for_person
             && !self.applying()
     }
@@ -68,19 +68,13 @@ impl State {
         fetch.is_some_and(|job| self.observed.answers_whoever_asked(job.id))
     }
 
-    /// What went well has its grace period.
-    fn forget_failed(&mut self) {
-        self.forget_stuck();
-        self.pursuit.chain = self.pursuit.chain.take().filter(|chain| !chain.has_failed());
-    }
-
     /// What somebody asked for while an apply with commands of before was under way, which is over
     /// now.
     pub(crate) fn try_again_as_asked(&mut self) {
-        let is_asked =
-            self.pursuit.chain.as_mut().is_some_and(|chain| std::mem::take(&mut chain.tries_again));
+        let attempts = self.rollout.attempts_mut();
+        let is_asked = attempts.is_some_and(ApplyAttempts::was_asked_to_try_again);
         if is_asked && self.may_try_again() {
-            self.forget_failed();
+            self.rollout.forget_failed();
         }
     }
 
@@ -108,8 +102,7 @@ impl State {
         if self.deleted || self.desired.is_none() || self.applying() {
             return;
         }
-        self.pursuit.chain = None;
-        self.forget_stuck();
+        self.rollout.begin_again();
         (self.unsettled, self.unsettled_in) = (None, None);
         self.lingering.clear();
         self.observed.forget_failures();

@@ -87,13 +87,14 @@ impl State {
         state.desire(desired, now, &mut Vec::new());
         if let Some(flying) = flying {
             let grace_until = flying.started_at.unwrap_or(flying.decided_at).plus(grace);
-            state.pursuit.chain = Some(chain(flying.job, flying.attempt, grace_until, None, now));
+            let (job, attempt) = (flying.job, flying.attempt);
+            state.rollout.salvage(ApplyAttempts::salvaged(job, attempt, grace_until, None, now));
             state.observed.cancel_due();
             state.main = Some(flying.into_job(now));
         } else if !looks {
             let end = ApplyEnd::Unknown("what it did before is not known any more".to_owned());
             let job = JobId::derive(&[instance.as_bytes(), b"before"]);
-            state.pursuit.chain = Some(chain(job, 1, now, Some(end), now));
+            state.rollout.salvage(ApplyAttempts::salvaged(job, 1, now, Some(end), now));
         }
         let event = if deleted { crate::event::Event::Deleted } else { crate::event::Event::Tick };
         crate::step(state, event, now)
@@ -137,18 +138,8 @@ impl Flying {
             stop_grace: None,
             stop: None,
             stopped_at: None,
-            chain_before: None,
+            attempts_before: None,
             fetch_mode: None,
         })
     }
-}
-
-fn chain(
-    job: JobId,
-    attempt: u32,
-    grace_until: Timestamp,
-    end: Option<ApplyEnd>,
-    now: Timestamp,
-) -> ApplyAttempts {
-    ApplyAttempts { attempt: attempt.max(1), grace_until, end, ..ApplyAttempts::new(job, now) }
 }

@@ -17,7 +17,7 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::action::log;
 use crate::desired::{Desired, Gate, Question};
-use crate::state::{Approval, State};
+use crate::state::{ApplyAttempts, Approval, State};
 
 mod answer;
 mod over;
@@ -115,7 +115,7 @@ impl State {
 
     /// Whether the release is past its gates.
     fn has_arrived(&self) -> bool {
-        self.pursuit.arrived && !self.pursuit.other_commands
+        self.rollout.has_arrived() && !self.rollout.has_other_commands()
     }
 
     /// Whether what is said to approvals of this kind is past having an effect: the release has
@@ -198,7 +198,7 @@ impl State {
     /// Whether approvals of kind `manual` are for the plan that was shown in words: no command of
     /// an apply of the release has begun. One that could not be started has not.
     fn binds_manual(&self) -> bool {
-        !self.pursuit.chain.as_ref().is_some_and(|chain| chain.begun)
+        !self.rollout.attempts().is_some_and(ApplyAttempts::has_begun)
     }
 
     /// Asks people.

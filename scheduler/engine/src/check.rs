@@ -52,7 +52,7 @@ impl State {
         if self.wants.apply.is_some() {
             wrong(self.observer, B::AppliesWhileObserving)?;
             wrong(self.given_up().next().is_some(), B::AppliesBesideUnsettled)?;
-            wrong(self.pursuit.ready_since.is_none(), B::WantsUnready)?;
+            self.rollout.check(true)?;
             wrong(self.pending_approvals().next().is_some(), B::AppliesUnapproved)?;
         }
         self.approvals.check(self.desired().map_or(0, |desired| desired.gates.len()))?;

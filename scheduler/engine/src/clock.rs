@@ -56,7 +56,7 @@ impl State {
 
     /// Whether its release has a progress deadline that runs.
     pub fn is_pressed(&self) -> bool {
-        self.pursuit.stuck_at.is_some()
+        self.rollout.stuck_at().is_some()
     }
 
     /// The wall clock jumped by so much against elapsed time.
@@ -80,7 +80,7 @@ impl State {
     /// What follows elapsed time beside jobs: the progress deadline, and that of a watch to be
     /// heard of.
     fn pressing(&mut self) -> impl Iterator<Item = &mut Timestamp> {
-        self.pursuit.stuck_at.iter_mut().chain(self.observed.stale_at_mut())
+        self.rollout.stuck_at_mut().into_iter().chain(self.observed.stale_at_mut())
     }
 
     fn move_pressing(&mut self, by: ClockStep) {
@@ -117,7 +117,9 @@ impl State {
             .and_then(|desired| desired.progress_deadline)
             .unwrap_or_default()
             .max(RECOVERY);
-        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.min(now.plus(longest)));
+        if let Some(stuck_at) = self.rollout.stuck_at_mut() {
+            *stuck_at = now.plus(longest).min(*stuck_at);
+        }
         let silent_by = self
             .desired()
             .and_then(|desired| desired.observe.watch())
@@ -133,18 +135,11 @@ impl State {
     }
 
     fn shift_plans(&mut self, by: ClockStep) {
-        let before = self
-            .main
-            .as_mut()
-            .and_then(|job| job.chain_before.as_mut())
-            .map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
-        let chain =
-            self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
-        let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at];
-        let dues = [self.observed.due_mut(), self.telling.due_mut()];
-        let maybe = pursuit.into_iter().chain(dues).chain(self.approvals.expiries_mut()).flatten();
-        for planned in maybe.chain(chain.into_iter().flatten()).chain(before.into_iter().flatten())
-        {
+        let before = self.main.as_mut().and_then(|job| job.attempts_before.as_mut());
+        let before = before.into_iter().flat_map(|attempts| attempts.plans_mut());
+        let dues = [self.observed.due_mut(), self.info.due_mut()].into_iter();
+        let maybe = dues.chain(self.approvals.expiries_mut()).flatten();
+        for planned in maybe.chain(self.rollout.plans_mut()).chain(before) {
             *planned = by.moves(*planned);
         }
     }
@@ -161,8 +156,8 @@ impl State {
         if looks && self.observed.due().is_none() && self.main.is_none() {
             self.observed.due_at(now);
         }
-        if tells && self.telling.due().is_none() && self.side.is_none() {
-            self.telling.due_at(now);
+        if tells && self.info.due().is_none() && self.side.is_none() {
+            self.info.due_at(now);
         }
     }
 }

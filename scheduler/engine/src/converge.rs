@@ -9,7 +9,7 @@ use schema::time::Timestamp;
 use crate::approve::Asker;
 use crate::desired::{Unmet, Window};
 use crate::limits::MISSES_UNTIL_UNSEEN;
-use crate::state::{ApplyEnd, Finding, State, Work};
+use crate::state::{ApplyAttempts, ApplyEnd, Finding, State, Work};
 
 /// Where an instance is on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,17 +165,17 @@ impl State {
     fn situate_work(&self, now: Timestamp) -> Situation {
         let looks = self.is_looked_at();
         let blind = looks && !self.observed.is_fresh();
-        let chain = self.pursuit.chain.as_ref();
-        let end = chain.and_then(|chain| chain.end.as_ref());
+        let attempts = self.rollout.attempts();
+        let end = attempts.and_then(ApplyAttempts::end);
         if matches!(end, Some(ApplyEnd::Cancelled(_))) {
             return Situation::Cancelled;
         }
         if let Some(job) = self.given_up().next() {
             return Situation::Unsettled(job);
         }
-        if let (Some(chain), Some(end)) = (chain, end) {
-            let waits = now < chain.again_at;
-            let again_at = looks.then_some(chain.again_at);
+        if let Some((attempts, end)) = attempts.zip(end) {
+            let at = attempts.again_at();
+            let (waits, again_at) = (now < at, looks.then_some(at));
             match end {
                 ApplyEnd::Failed(_) if waits || blind || !looks => {
                     return Situation::ApplyFailed(again_at);
@@ -184,15 +184,15 @@ impl State {
                     return Situation::ApplyUnknown(again_at);
                 }
                 ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if waits && !blind => {
-                    return Situation::Grace(chain.again_at);
+                    return Situation::Grace(at);
                 }
                 // A no that was said since is told at once, and not when the time of the next
                 // attempt has come.
                 ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_) if waits => {
                     return match (self.refusal(now), end) {
-                        (Some(at), _) => Situation::Rejected(at),
-                        (None, ApplyEnd::Misfired(_)) => Situation::Misfired(chain.again_at),
-                        (None, _) => Situation::Retrying(chain.again_at),
+                        (Some(no), _) => Situation::Rejected(no),
+                        (None, ApplyEnd::Misfired(_)) => Situation::Misfired(at),
+                        (None, _) => Situation::Retrying(at),
                     };
                 }
                 _ => {}
@@ -237,7 +237,7 @@ impl State {
     /// The gates that would keep back an apply at `at`, in order, as far as is known now.
     pub(crate) fn shut_gates(&self, at: Timestamp) -> impl Iterator<Item = ShutGate> {
         let unmet =
-            self.desired().map_or_else(Vec::new, |desired| desired.unmet(&self.pursuit.met));
+            self.desired().map_or_else(Vec::new, |desired| desired.unmet(self.rollout.met()));
         let unmet = unmet.into_iter().map(ShutGate::Unmet);
         let people = self.askers().filter_map(|asker| match self.standing_approval(asker) {
             None => Some(ShutGate::Ask(asker)),

@@ -269,10 +269,9 @@ impl Situation {
     /// What became of the release, and what is known of the world, before anything else.
     fn led_to_by(&self, state: &State) -> Vec<Because> {
         let mut because = Vec::new();
-        if state.pursuit.stuck {
+        if state.rollout.is_stuck() {
             because.push(Because::Stuck);
-            because
-                .extend(state.pursuit.rollback_refused.as_ref().map(|_| Because::RollbackRefused));
+            because.extend(state.rollout.rollback_refused().map(|_| Because::RollbackRefused));
         }
         if *self == Self::Deleted {
             return because;
@@ -323,15 +322,14 @@ impl State {
             described.status,
             Status::WaitingManualApproval | Status::WaitingPreconditions
         );
-        if !self.pursuit.stuck || is_at_a_gate {
+        if !self.rollout.is_stuck() || is_at_a_gate {
             return;
         }
         let deadline =
             self.desired().and_then(|desired| desired.progress_deadline).unwrap_or_default();
         let refused = self
-            .pursuit
-            .rollback_refused
-            .as_ref()
+            .rollout
+            .rollback_refused()
             .map_or_else(String::new, |why| format!(" and not taken back: {why}"));
         described.message = format!(
             "not converged within the progress deadline of {}{refused}; {}",

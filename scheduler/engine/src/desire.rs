@@ -35,7 +35,7 @@ impl State {
         if same_release {
             self.regate(now);
             if !self.has_as_before(old, |desired| &desired.progress_deadline) {
-                self.pursuit.stuck_at = None;
+                self.rollout.forget_deadline();
             }
         }
         self.observe_anew(now);
@@ -81,7 +81,7 @@ impl State {
             .iter()
             .filter(|(_, version)| **version == desired.version)
             .map(|(channel, _)| channel.clone());
-        self.pursuit.met.extend(met);
+        self.rollout.meet(met);
     }
 
     /// Another release: what was asked for, tried and found out for the old one is over.
@@ -98,10 +98,9 @@ impl State {
                 self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
             self.taken_back = Some(Box::new(TakenBack { to, before }));
         }
-        self.pursuit = Rollout::default();
         self.observed.take_up();
         let stuck_at = desired.progress_deadline.map(|deadline| desired.released_at.plus(deadline));
-        self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
+        self.rollout = Rollout::begin(stuck_at.filter(|at| *at > now));
     }
 
     /// Other commands of the same release: what the old ones found, and what people said to them,
@@ -109,9 +108,7 @@ impl State {
     fn take_other_commands(&mut self, now: Timestamp, out: &mut Vec<Action>) {
         self.observed.commands_changed();
         self.withdraw_for_commands(out);
-        self.pursuit.other_commands = true;
-        self.pursuit.chain.iter_mut().for_each(|chain| chain.commands_changed(now));
-        self.forget_stuck();
+        self.rollout.commands_changed(now);
     }
 
     /// Whatever changed, fetch and getInfo are due: even an interval alone, for what was due is of
@@ -132,9 +129,9 @@ impl State {
             Observe::Never => self.observed.anew(),
         }
         if tells {
-            self.telling.due_at(now);
+            self.info.due_at(now);
         } else {
-            self.telling = InfoState::default();
+            self.info = InfoState::default();
         }
     }
 
@@ -196,7 +193,7 @@ impl State {
             }
             Some(version) => {
                 if version == desired.version {
-                    self.pursuit.met.insert(channel.clone());
+                    self.rollout.meet([channel.clone()]);
                 }
                 self.upstream.insert(channel, version);
             }

@@ -52,7 +52,7 @@ impl State {
             Verdict::Pending(what) => Finding::Pending(what),
             Verdict::Broken(what) => Finding::Broken(what),
             Verdict::Work(reason, what) => {
-                if self.pursuit.arrived && !was_work {
+                if self.rollout.has_arrived() && !was_work {
                     let seen_by = named(source);
                     let data = [(seen_by.0, seen_by.1.as_str()), ("reason", reason.as_str())];
                     out.push(log(LogKind::DriftFound, None, format!("drift: {what}"), &data));

@@ -11,7 +11,7 @@ use crate::action::log;
 use crate::converge::Situation;
 use crate::describe::HeldUpBy;
 use crate::limits::{LANE_PATIENCE, RECOVERY};
-use crate::state::{ApplyEnd, RolledBack, State, TakenBack};
+use crate::state::{ApplyAttempts, RolledBack, State, TakenBack};
 
 /// Whether a rollback that was decided is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub fn go_back_now(state: &State, from: ReleaseId, now: Timestamp) -> GoBack {
     if let Some(why) = has_come_between(&situation) {
         return GoBack::Dropped(why);
     }
-    if !state.pursuit.stuck {
+    if !state.rollout.is_stuck() {
         return GoBack::Dropped(
             "it was tried again, its commands changed, or it has arrived meanwhile",
         );
@@ -93,25 +93,12 @@ impl State {
     ) {
         let Some(desired) = self.desired.as_deref() else { return };
         let held_up = self.is_held_up(situation, now);
-        let pursuit = &mut self.pursuit;
-        let deadline =
-            desired.progress_deadline.filter(|_| !held_up && !pursuit.arrived && !pursuit.stuck);
-        let Some(deadline) = deadline else {
-            pursuit.stuck_at = None;
-            return;
-        };
-        let stuck_at = *pursuit.stuck_at.get_or_insert(now.plus(deadline));
-        if stuck_at > now {
-            return;
-        }
+        let deadline = desired.progress_deadline.filter(|_| !held_up);
+        let Some(deadline) = self.rollout.press(deadline, now) else { return };
         if self.cannot_look(now) {
-            self.pursuit.stuck_at = Some(now.plus(deadline.min(RECOVERY)));
-            return;
+            return self.rollout.give_time(now.plus(deadline.min(RECOVERY)));
         }
-        let pursuit = &mut self.pursuit;
-        pursuit.stuck_at = None;
-        pursuit.stuck = true;
-        pursuit.rollback_refused = None;
+        self.rollout.get_stuck();
         if !desired.auto_rollback {
             return;
         }
@@ -143,13 +130,7 @@ impl State {
                 return out.push(Action::Rollback { from: desired.release, to: release });
             }
         };
-        pursuit.rollback_refused = Some(why_not);
-    }
-
-    /// What comes now is another attempt than the one that was stuck, and has the whole deadline.
-    pub(crate) fn forget_stuck(&mut self) {
-        self.pursuit.stuck = false;
-        self.pursuit.stuck_at = None;
+        self.rollout.refuse_rollback(why_not);
     }
 
     /// Whether something else than the release keeps it from arriving: a gate, a person who has to
@@ -166,7 +147,7 @@ impl State {
             | HeldUpBy::LostJob
             | HeldUpBy::Surroundings => true,
             HeldUpBy::Lane => {
-                self.pursuit.ready_since.is_some_and(|since| now.since(since) >= LANE_PATIENCE)
+                self.rollout.ready_since().is_some_and(|since| now.since(since) >= LANE_PATIENCE)
             }
             // It comes after the end of an apply of another one.
             HeldUpBy::Apply => self.main.as_ref().is_some_and(|job| {
@@ -187,15 +168,14 @@ impl State {
 
     /// Whether the newest apply went well, as far as it says itself.
     fn has_just_applied(&self) -> bool {
-        self.pursuit.chain.as_ref().is_some_and(|chain| {
-            matches!(chain.end, Some(ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_)))
-        })
+        self.rollout.attempts().is_some_and(ApplyAttempts::has_succeeded)
     }
 
     /// Nothing went back, so a later rollback would not go round in circles.
     pub(crate) fn rollback_refused(&mut self, from: ReleaseId, why: String) {
-        if self.pursuit.stuck && self.desired().is_some_and(|desired| desired.release == from) {
-            self.pursuit.rollback_refused = Some(why);
+        if self.rollout.is_stuck() && self.desired().is_some_and(|desired| desired.release == from)
+        {
+            self.rollout.refuse_rollback(why);
             self.rolled_back = None;
             self.rollback_spent = false;
         }
@@ -212,7 +192,7 @@ impl State {
         let GoBack::Dropped(why) = go_back_now(self, from, now) else { return };
         self.rolled_back = None;
         self.rollback_spent = false;
-        self.pursuit.stuck = false;
+        self.rollout.drop_rollback();
         let message = format!("the automatic rollback that was decided is not done: {why}");
         out.push(log(
             LogKind::ReleaseRollbackDropped,

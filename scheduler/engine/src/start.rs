@@ -97,15 +97,14 @@ impl State {
         if kind == JobKind::Apply {
             let given = self.askers().filter_map(|asker| self.standing_approval(asker));
             job.uses = given.map(|at| self.approvals[at].id).collect();
-            job.chain_before = self.pursuit.chain.clone().map(Box::new);
-            let chain = next_chain(self.pursuit.chain.take(), id, desired.grace, now);
-            (start.attempt, job.attempt) = (chain.attempt, chain.attempt);
-            self.pursuit.chain = Some(chain);
+            let (attempt, before) = self.rollout.start(id, desired.grace, now);
+            (start.attempt, job.attempt) = (attempt, attempt);
+            job.attempts_before = before.map(Box::new);
         }
         remember(&mut self.commands, desired.compiled);
         match kind {
             JobKind::GetInfo => {
-                self.telling.started();
+                self.info.started();
                 self.side = Some(job);
             }
             JobKind::Fetch | JobKind::Apply => {
@@ -118,7 +117,7 @@ impl State {
 
     fn why(&self, kind: JobKind) -> String {
         let version = self.desired.as_deref().map_or("", |desired| &desired.version);
-        match (kind, self.pursuit.chain.as_ref().and_then(|chain| chain.end.as_ref())) {
+        match (kind, self.rollout.attempts().and_then(ApplyAttempts::end)) {
             (JobKind::GetInfo, _) => "getInfo is due".to_owned(),
             (JobKind::Fetch, Some(_)) if !self.observed.is_fresh() => {
                 "look at what the apply did".to_owned()
@@ -183,7 +182,7 @@ impl Job {
             stop_grace,
             stop: None,
             stopped_at: None,
-            chain_before: None,
+            attempts_before: None,
         }
     }
 }
@@ -196,32 +195,6 @@ fn remember(commands: &mut Vec<BlobId>, compiled: BlobId) {
     commands.push(compiled);
     let old = commands.len().saturating_sub(COMMANDS_KEPT);
     commands.drain(..old);
-}
-
-/// The next apply: another attempt of the same chain, or the first of a new one with a grace period
-/// of its own.
-fn next_chain(
-    old: Option<ApplyAttempts>,
-    job: JobId,
-    grace: Duration,
-    now: Timestamp,
-) -> ApplyAttempts {
-    let old = old.unwrap_or_else(|| ApplyAttempts::new(job, now));
-    let attempt = match &old.end {
-        Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
-        Some(ApplyEnd::Misfired(_)) => old.attempt.max(1),
-        _ => 1,
-    };
-    let grace_until = if attempt == 1 { now.plus(grace) } else { old.grace_until };
-    ApplyAttempts {
-        job,
-        attempt,
-        grace_until,
-        end: None,
-        again_at: now,
-        other_commands: false,
-        ..old
-    }
 }
 
 // ---- until it is handed over ----
@@ -292,9 +265,7 @@ impl State {
         let shut = || self.holds(job, now).err().map(str::to_owned);
         let Some(why) = taken_back.or_else(shut) else { return };
         let Some(job) = self.main.take() else { return };
-        if self.pursuit.chain.as_ref().is_some_and(|chain| chain.job == id) {
-            self.pursuit.chain = job.chain_before.map(|chain| *chain);
-        }
+        self.rollout.undo(id, job.attempts_before.map(|before| *before));
         match self.desired().map(|desired| &desired.observe) {
             Some(Observe::Poll(_)) => self.observed.due_by(Some(now)),
             // What it told meanwhile decided nothing.

@@ -1,6 +1,8 @@
 //! What is remembered of one service instance between two steps. Made by [`State::new`], changed
 //! only by [`crate::step()`], stored by the driver as JSON, checked by [`State::check`] (every
-//! invariant by name, in `check.rs`).
+//! invariant by name, in `broken.rs`). What is known of the world, the way of the release, what
+//! getInfo told and the approvals are parts that own their fields; what concerns several of them is
+//! decided by the rooms around.
 //!
 //! Instants are of two kinds: history (`since`, `answered_at`) is for people and never moves
 //! anything; plans (`due`, `deadline`, `until`, `again_at`) move things, and move along when the
@@ -20,24 +22,26 @@ use crate::limits::CLOCKS_APART;
 
 mod approval;
 mod approvals;
+mod attempts;
 mod broken;
 mod finding;
 mod format;
 mod info;
 mod observed;
-mod pursuit;
 mod read;
+mod rollout;
 
 pub use approval::{Approval, Vote};
 pub use approvals::APPROVALS_KEPT;
 pub(crate) use approvals::Approvals;
+pub(crate) use attempts::{ApplyAttempts, ApplyEnd};
 pub use broken::BrokenInvariant;
 pub use finding::Matched;
 pub(crate) use finding::{Finding, Work};
 pub use format::FORMAT;
 pub(crate) use info::InfoState;
 pub(crate) use observed::{ObservedState, WatchState};
-pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
+pub(crate) use rollout::Rollout;
 
 use format::StateFormat;
 
@@ -96,8 +100,10 @@ pub struct State {
     pub(crate) lingering: BTreeSet<JobId>,
     #[serde(rename = "look")]
     pub(crate) observed: ObservedState,
-    pub(crate) pursuit: Rollout,
-    pub(crate) telling: InfoState,
+    #[serde(rename = "pursuit")]
+    pub(crate) rollout: Rollout,
+    #[serde(rename = "telling")]
+    pub(crate) info: InfoState,
     #[serde(default, skip_serializing_if = "Approvals::is_empty")]
     pub(crate) approvals: Approvals,
     /// At which version the channels that our gates name are CONVERGED.
@@ -231,8 +237,8 @@ pub struct Job {
     pub stopped_at: Option<Timestamp>,
     /// For an apply that is not known to have started: the applies before it, so that one that is
     /// withdrawn leaves no trace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chain_before: Option<Box<ApplyAttempts>>,
+    #[serde(rename = "chain_before", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) attempts_before: Option<Box<ApplyAttempts>>,
 }
 
 /// What keeps a job from starting, in the words of the place where it is to run. For people: it
@@ -341,8 +347,8 @@ impl State {
             unsettled_in: None,
             lingering: BTreeSet::new(),
             observed: ObservedState::default(),
-            pursuit: Rollout::default(),
-            telling: InfoState::default(),
+            rollout: Rollout::default(),
+            info: InfoState::default(),
             approvals: Approvals::default(),
             upstream: BTreeMap::new(),
             upstream_back: BTreeMap::new(),

@@ -10,7 +10,7 @@ use crate::converge::Situation;
 use crate::desired::WatchPolicy;
 use crate::event::Event;
 use crate::limits::{LANE_PATIENCE, LINGERING_FETCHES};
-use crate::state::{Converged, SlotRequests, State, WatchState};
+use crate::state::{ApplyAttempts, Converged, SlotRequests, State, WatchState};
 
 mod job;
 
@@ -75,13 +75,12 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let jobs = state.jobs_in_flight().filter_map(|job| job.deadline);
     let look = state.observed.due().filter(|_| idle && state.looks());
     let silence = state.observed.watch().map(WatchState::stale_at);
-    let telling = state.telling.due().filter(|_| state.side.is_none() && !state.deleted);
-    let applying = state.applying();
-    let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
+    let telling = state.info.due().filter(|_| state.side.is_none() && !state.deleted);
+    let (rollout, applying) = (&state.rollout, state.applying());
+    let again = rollout.attempts().filter(|_| !applying).map(ApplyAttempts::again_at);
     let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus(LANE_PATIENCE));
     let expiry = state.approvals.expiries();
-    let plans =
-        [look, silence, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
+    let plans = [look, silence, telling, again, patience, rollout.window_at(), rollout.stuck_at()];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
 }
 
@@ -109,30 +108,23 @@ impl State {
         if *situation == Situation::Converged {
             self.arrive(now);
         }
-        let pursuit = &mut self.pursuit;
-        pursuit.ready_since = if matches!(situation, Situation::Ready(_)) {
-            pursuit.ready_since.or(Some(now))
-        } else {
-            None
-        };
-        pursuit.window_at = if let Situation::Ready(at) | Situation::WindowShut(at) = situation {
+        let is_ready = matches!(situation, Situation::Ready(_));
+        let window_at = if let Situation::Ready(at) | Situation::WindowShut(at) = situation {
             *at
         } else {
             None
         };
+        self.rollout.stand_at_gates(is_ready, window_at, now);
     }
 
     /// The release is as desired: what comes later is new work.
     fn arrive(&mut self, now: Timestamp) {
-        self.pursuit.arrived = true;
         let looks = self.is_looked_at();
-        self.pursuit.other_commands &= looks && !self.observed.is_fresh();
+        self.rollout.arrive(!looks || self.observed.is_fresh());
         if !looks {
             // Nor will anybody say that there is nothing to approve.
             self.approvals.withdraw_for_nothing_to_do(true);
         }
-        self.pursuit.chain = None;
-        self.pursuit.stuck = false;
         self.rollback_spent = false;
         self.taken_back = None;
         let Some(desired) = self.desired.as_deref() else { return };
@@ -149,11 +141,8 @@ impl State {
         let idle = self.main.is_none();
         self.wants = SlotRequests {
             fetch: self.observed.due().filter(|due| *due <= now && idle && self.looks()),
-            apply: self.pursuit.ready_since.filter(|_| idle),
-            info: self
-                .telling
-                .due()
-                .filter(|due| *due <= now && self.side.is_none() && !self.deleted),
+            apply: self.rollout.ready_since().filter(|_| idle),
+            info: self.info.due().filter(|due| *due <= now && self.side.is_none() && !self.deleted),
         };
     }
 

@@ -60,7 +60,7 @@ impl State {
     }
 
     fn withdraw_kinds(&mut self, kinds: &[ApprovalKind], out: &mut Vec<Action>) {
-        let was_used = self.pursuit.arrived || self.pursuit.chain.is_some();
+        let was_used = self.rollout.has_arrived() || self.rollout.attempts().is_some();
         let withdrawn = self.approvals.withdraw_for_commands(kinds, was_used);
         out.extend(withdrawn.into_iter().map(|approval| {
             let what = format!(

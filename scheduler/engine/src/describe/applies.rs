@@ -73,7 +73,7 @@ impl State {
             stops_once_more(job)
         );
         let reason = if kind == JobKind::Apply { Reason::ApplyFailed } else { Reason::FetchFailed };
-        let is_newest = self.pursuit.chain.as_ref().is_some_and(|chain| chain.job == job);
+        let is_newest = self.rollout.attempts().is_some_and(|attempts| attempts.job() == job);
         Description::new(Status::Failed, Some(reason), message, WayOut::Gone(job))
             .because(is_newest.then_some(Because::ApplyEnded))
             .because([Because::Lingers(job)])
@@ -133,10 +133,8 @@ impl State {
 
     /// Job, attempt and end of the apply that ended last.
     pub(super) fn chain_end(&self) -> Option<(JobId, u32, &ApplyEnd)> {
-        self.pursuit
-            .chain
-            .as_ref()
-            .and_then(|chain| Some((chain.job, chain.attempt, chain.end.as_ref()?)))
+        let attempts = self.rollout.attempts()?;
+        Some((attempts.job(), attempts.attempt(), attempts.end()?))
     }
 
     /// Whether the last apply of what is desired went as nobody wished.
@@ -149,12 +147,12 @@ impl State {
 
     /// How many applies there were in a row, as a part of a sentence about the last.
     fn in_a_row(&self) -> String {
-        self.pursuit.chain.as_ref().map_or_else(String::new, ApplyAttempts::in_a_row_in_words)
+        self.rollout.attempts().map_or_else(String::new, ApplyAttempts::in_a_row_in_words)
     }
 
     pub(super) fn apply_ended(&self) -> String {
         let version = self.version_in_words();
-        let others = self.pursuit.chain.as_ref().map_or("", ApplyAttempts::other_commands_in_words);
+        let others = self.rollout.attempts().map_or("", ApplyAttempts::other_commands_in_words);
         let in_a_row = self.in_a_row();
         match self.chain_end() {
             Some((job, attempt, end)) => {

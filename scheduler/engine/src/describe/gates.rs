@@ -157,7 +157,7 @@ impl State {
         let others = self
             .upstream
             .iter()
-            .filter(move |(channel, at)| *at != version && self.pursuit.met.contains(*channel));
+            .filter(move |(channel, at)| *at != version && self.rollout.met().contains(*channel));
         others.map(|(channel, at)| (channel, at.as_str()))
     }
 
@@ -165,7 +165,7 @@ impl State {
     /// answered.
     pub(crate) fn lacks_place_since(&self, now: Timestamp) -> Option<Timestamp> {
         let looked_at = self.observed.answered_at().filter(|at| *at <= now);
-        self.pursuit.ready_since.map(|since| looked_at.map_or(since, |at| at.max(since)))
+        self.rollout.ready_since().map(|since| looked_at.map_or(since, |at| at.max(since)))
     }
 
     /// What would have to come about before an apply at `at`, after "once"; `None` when nothing is

@@ -19,18 +19,15 @@ impl State {
         let has_work = !self.deleted
             && !self.paused
             && !self.observer
-            && self.pursuit.chain.as_ref().is_some_and(|chain| chain.end.is_some());
+            && self.rollout.attempts().is_some_and(|attempts| attempts.end().is_some());
         add(
             "apply".to_owned(),
             again_at.and_then(|at| self.again_by_itself(at)).filter(|_| idle && has_work),
         );
         add("apply".to_owned(), self.wants.apply);
-        let shut = self.pursuit.window_at.filter(|_| self.pursuit.ready_since.is_none());
+        let shut = self.rollout.window_at().filter(|_| self.rollout.ready_since().is_none());
         add("apply".to_owned(), shut.filter(|opens_at| self.lapses_before(*opens_at).is_none()));
-        add(
-            "getInfo".to_owned(),
-            self.telling.due().filter(|_| self.side.is_none() && !self.deleted),
-        );
+        add("getInfo".to_owned(), self.info.due().filter(|_| self.side.is_none() && !self.deleted));
         if let Some(job) = self.main.as_deref() {
             let what = match (&job.stop, job.started_at) {
                 (Some(_), _) => "the end of a stopped",
@@ -49,7 +46,7 @@ impl State {
         add("deadline: watch".to_owned(), self.observed.watch().map(WatchState::stale_at));
         add(
             "deadline: progress".to_owned(),
-            self.pursuit.stuck_at.filter(|_| !self.cannot_look(self.seen_at)),
+            self.rollout.stuck_at().filter(|_| !self.cannot_look(self.seen_at)),
         );
         next.sort_by_key(|next| next.at);
         next

@@ -66,7 +66,7 @@ impl CauseChain<'_> {
     }
 
     fn rollback_refused(&mut self) {
-        let Some(why) = &self.state.pursuit.rollback_refused else { return };
+        let Some(why) = self.state.rollout.rollback_refused() else { return };
         let text = format!("autoRollback takes nothing back: {why}");
         self.say(CauseCode::RollbackRefused, text, None, None);
     }
@@ -117,8 +117,8 @@ impl CauseChain<'_> {
     }
 
     fn apply_end(&mut self) {
-        let Some(chain) = &self.state.pursuit.chain else { return };
-        let Some(end) = &chain.end else { return };
+        let Some(attempts) = self.state.rollout.attempts() else { return };
+        let Some(end) = attempts.end() else { return };
         let code = match end {
             ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => CauseCode::Applied,
             ApplyEnd::Retryable(_) => CauseCode::RetryableExit,
@@ -127,14 +127,14 @@ impl CauseChain<'_> {
             ApplyEnd::Unknown(_) => CauseCode::ApplyUnknown,
             ApplyEnd::Cancelled(_) => CauseCode::Cancelled,
         };
-        let (others, in_a_row) = (chain.other_commands_in_words(), chain.in_a_row_in_words());
+        let (others, in_a_row) = (attempts.other_commands_in_words(), attempts.in_a_row_in_words());
         let text = format!(
             "apply {} (attempt {}){others} {}{in_a_row}",
-            chain.job,
-            chain.attempt,
+            attempts.job(),
+            attempts.attempt(),
             end.in_words()
         );
-        self.say(code, text, Some(chain.ended_at), None);
+        self.say(code, text, Some(attempts.ended_at()), None);
     }
 
     fn lingers(&mut self, job: JobId) {

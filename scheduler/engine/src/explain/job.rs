@@ -30,12 +30,12 @@ impl CauseChain<'_> {
         for job in state.jobs_in_flight().filter(|_| state.desired().is_some()) {
             self.job(job);
         }
-        if let Some((error, since)) = state.telling.error().filter(|_| !state.deleted) {
+        if let Some((error, since)) = state.info.error().filter(|_| !state.deleted) {
             self.say(
                 CauseCode::GetInfoFailed,
                 format!("{error}; this changes nothing else"),
                 since,
-                state.telling.due(),
+                state.info.due(),
             );
         }
     }

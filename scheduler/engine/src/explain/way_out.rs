@@ -50,7 +50,7 @@ impl CauseChain<'_> {
             }
             WayOut::Answer(at) => self.approval(&state.approvals[at]),
             WayOut::WindowOpens(opens_at) => self.window_opens(opens_at),
-            WayOut::Place => self.waits_for_place(JobKind::Apply, state.pursuit.ready_since),
+            WayOut::Place => self.waits_for_place(JobKind::Apply, state.rollout.ready_since()),
         }
     }
 

@@ -8,9 +8,8 @@ use crate::action::{Action, StopReason, log};
 use crate::desired::{Desired, Observe};
 use crate::event::Outcome;
 use crate::late::{ended_at, overdue, timed_out};
-use crate::limits::SHORTEST_PAUSE;
 use crate::observed::ended_with;
-use crate::retry::{MISFIRE_POLICY, backoff};
+use crate::retry::backoff;
 use crate::state::{ApplyEnd, Job, State};
 
 impl State {
@@ -49,12 +48,9 @@ impl State {
             self.observed.take_next_plan();
         }
         if is_of_release {
-            self.after_apply(job, end, ended_at);
-            if let Some(chain) = &mut self.pursuit.chain {
-                chain.begun |= ran;
-                if !is_of_commands {
-                    chain.commands_changed(ended_at);
-                }
+            self.after_apply(job, end, ran, ended_at);
+            if let Some(attempts) = self.rollout.attempts_mut().filter(|_| !is_of_commands) {
+                attempts.commands_changed(ended_at);
             }
             self.try_again_as_asked();
         }
@@ -162,7 +158,7 @@ impl State {
                 &format!("{code}, which is retryable, at the last of {} attempts", job.attempt),
                 said,
             ))
-        } else if self.pursuit.chain.as_ref().is_some_and(|chain| next_at > chain.grace_until) {
+        } else if self.rollout.attempts().is_some_and(|attempts| attempts.is_past_grace(next_at)) {
             ApplyEnd::Failed(ended_with(
                 &format!(
                     "{code}, which is retryable, and the grace period ends before the next attempt"
@@ -175,9 +171,8 @@ impl State {
     }
 
     /// What the end of an apply means for the release that it was for.
-    fn after_apply(&mut self, job: &Job, end: ApplyEnd, ended_at: Timestamp) {
-        let goes_on = matches!(end, ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_));
-        if !goes_on {
+    fn after_apply(&mut self, job: &Job, end: ApplyEnd, ran: bool, ended_at: Timestamp) {
+        if !end.goes_on() {
             self.approvals.use_up(&job.uses);
         }
         if !matches!(end, ApplyEnd::Misfired(_)) {
@@ -186,29 +181,10 @@ impl State {
         if matches!(end, ApplyEnd::Retryable(_)) {
             self.observed.take_next_plan();
         }
-        let (Some(chain), Some(desired)) = (&mut self.pursuit.chain, self.desired.as_deref())
-        else {
-            return;
-        };
-        chain.ended_at = ended_at;
-        chain.fruitless = chain.fruitless.saturating_add(u32::from(!goes_on));
-        chain.misfires =
-            if matches!(end, ApplyEnd::Misfired(_)) { chain.misfires.saturating_add(1) } else { 0 };
-        let wait = match end {
-            ApplyEnd::Retryable(_) => backoff(&desired.apply.retry, chain.attempt),
-            ApplyEnd::Misfired(_) => backoff(&MISFIRE_POLICY, chain.misfires),
-            ApplyEnd::Succeeded
-            | ApplyEnd::SucceededLeaving(_)
-            | ApplyEnd::Failed(_)
-            | ApplyEnd::Unknown(_)
-            | ApplyEnd::Cancelled(_) => backoff(&desired.apply.retry, chain.fruitless)
-                .min(desired.grace)
-                .max(SHORTEST_PAUSE),
-        };
-        chain.again_at = ended_at.plus(wait);
-        if !goes_on {
-            chain.again_at = chain.again_at.max(chain.grace_until);
+        if let (Some(attempts), Some(desired)) =
+            (self.rollout.attempts_mut(), self.desired.as_deref())
+        {
+            attempts.ended(end, ran, &desired.apply.retry, desired.grace, ended_at);
         }
-        chain.end = Some(end);
     }
 }

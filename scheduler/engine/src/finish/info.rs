@@ -18,7 +18,7 @@ impl State {
             return;
         };
         if job.stop == Some(StopReason::NotWanted) {
-            self.telling.due_by(Some(now));
+            self.info.due_by(Some(now));
             return;
         }
         let steady = self.standing.status.is_converged();
@@ -26,22 +26,22 @@ impl State {
         let next = || next_due(&policy.cadence, steady, ended_at, self.instance, self.jobs);
         let due = match read(job, outcome) {
             Ok(info) => {
-                self.telling.told(info, ended_at);
+                self.info.told(info, ended_at);
                 next()
             }
             Err(why) => {
-                let failures = self.telling.failed(format!("getInfo {} {why}", job.id), ended_at);
+                let failures = self.info.failed(format!("getInfo {} {why}", job.id), ended_at);
                 let tries = policy.retry.max_attempts.is_none_or(|most| failures < most);
                 if tries { Some(ended_at.plus(backoff(&policy.retry, failures))) } else { next() }
             }
         };
-        self.telling.due_by(due);
+        self.info.due_by(due);
     }
 
     /// getInfo is due, if there is one.
     pub(crate) fn tell_now(&mut self, now: Timestamp) {
         if self.desired().is_some_and(|desired| desired.get_info.is_some()) {
-            self.telling.due_at(now);
+            self.info.due_at(now);
         }
     }
 }

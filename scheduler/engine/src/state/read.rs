@@ -5,7 +5,7 @@ use schema::output::{Info, RuntimeObject};
 use schema::status::{JobKind, Status};
 use schema::time::Timestamp;
 
-use super::{ApplyEnd, Approval, Converged, Job, RolledBack, State, StatusSummary};
+use super::{ApplyAttempts, Approval, Converged, Job, RolledBack, State, StatusSummary};
 use crate::desired::Desired;
 
 impl State {
@@ -135,12 +135,8 @@ impl State {
                 self.desired().is_some_and(|desired| desired.release == job.release);
             job.kind == JobKind::Apply && job.started_at.is_some() && is_of_release
         });
-        let ran = self.pursuit.chain.as_ref().is_some_and(|chain| {
-            chain.begun
-                || chain.attempt > 1
-                || !matches!(chain.end, None | Some(ApplyEnd::Misfired(_)))
-        });
-        runs || ran || self.pursuit.arrived
+        let ran = self.rollout.attempts().is_some_and(ApplyAttempts::may_have_run);
+        runs || ran || self.rollout.has_arrived()
     }
 
     /// What was taken back here by itself, while what it went back to is desired.
@@ -200,6 +196,6 @@ impl State {
 
     /// What the last getInfo told.
     pub fn info(&self) -> &[Info] {
-        self.telling.info()
+        self.info.info()
     }
 }

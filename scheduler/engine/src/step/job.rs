@@ -48,18 +48,15 @@ impl State {
         }
         let at = at.max(job.decided_at).min(now);
         job.started_at = Some(at);
-        job.chain_before = None;
+        job.attempts_before = None;
         (job.waits, job.waits_since) = (None, None);
         if job.stop.is_none() {
             // From when it is told: the wall clock may have jumped since it started, and its
             // wrapper keeps the exact time.
             job.deadline = job.timeout.map(|timeout| now.plus(timeout).plus(OVERTIME));
         }
-        let Some(chain) = self.pursuit.chain.as_mut().filter(|chain| chain.job == id) else {
-            return;
-        };
-        if let Some(grace) = grace.filter(|_| chain.attempt == 1) {
-            chain.grace_until = at.plus(grace);
+        if let Some(attempts) = self.rollout.attempts_mut() {
+            attempts.started(id, grace, at);
         }
     }
 
