@@ -138,7 +138,7 @@ pub(super) fn add_runtime_builtins(
 ) {
     scope.insert_text(builtins::RUNTIME_NAME, runtime.as_str());
     for (label, value) in labels {
-        scope.insert_text(format!("{}{label}", builtins::RUNTIME_LABELS), value.as_str());
+        scope.insert_text(builtins::runtime_label(label), value.as_str());
     }
 }
 

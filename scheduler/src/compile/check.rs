@@ -95,7 +95,7 @@ fn check_commands(
     parameters::check_definitions(&custom.parameters, &place.field("parameters"), problems);
     let mut scope = TemplateScope::default();
     parameters::insert_unknown(&mut scope, &custom.parameters);
-    scope.leave_open("Constants.");
+    scope.leave_open(builtins::CONSTANTS);
     for name in builtins::OF_A_RELEASE {
         scope.insert(name, Value::Unknown);
     }

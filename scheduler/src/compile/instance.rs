@@ -169,16 +169,13 @@ impl<'a> ServiceInChannel<'a> {
     fn base_scope(&self, runtime: &Runtime) -> TemplateScope {
         let mut scope = TemplateScope::default();
         for (name, text) in &self.channel.constants {
-            scope.insert_text(format!("Constants.{name}"), text.as_str());
+            scope.insert_text(builtins::constant(name), text.as_str());
         }
         let own = self.own();
         let constants =
             self.service.constants.iter().chain(own.iter().flat_map(|(own, _)| &own.constants));
         for constant in constants {
-            scope.insert_text(
-                format!("Constants.{}", constant.name),
-                constant.string.value.as_str(),
-            );
+            scope.insert_text(builtins::constant(&constant.name), constant.string.value.as_str());
         }
         scope.insert_text(builtins::APPLICATION_NAME, self.service.application.as_str());
         scope.insert_text(builtins::SERVICE_NAME, self.service.name.as_str());

@@ -2,7 +2,7 @@
 //! parameters of a service, filled by a release, and for those of a custom runtime, filled by the
 //! service.
 
-use config::{ImageRegistryInfo, ParameterDefinition, ParameterKind};
+use config::{ImageRegistryInfo, ParameterDefinition, ParameterKind, builtins};
 
 use super::problem::{ConfigProblem, DocumentField, Problems};
 use super::template::{TemplateScope, Value};
@@ -130,12 +130,13 @@ pub(super) fn insert(
     definition: &ParameterDefinition,
     value: Option<Bound>,
 ) -> Result<(), Lack> {
-    let name = format!("Params.{}", definition.name);
+    let (name, tag_name) =
+        (builtins::parameter(&definition.name), builtins::image_tag(&definition.name));
     let value = match value.or_else(|| default_value(definition).map(Bound::Text)) {
         Some(value) => value,
         None if definition.required => return Err(Lack::Value),
         None => {
-            scope.leave_unfilled(format!("{name}.Tag"));
+            scope.leave_unfilled(tag_name.as_str());
             scope.leave_unfilled(name.as_str());
             Bound::Text(empty_value(definition).to_owned())
         }
@@ -153,7 +154,7 @@ pub(super) fn insert(
             }
             other => other.clone(),
         };
-        scope.insert(format!("{name}.Tag"), value);
+        scope.insert(tag_name, value);
         scope.insert(name, reference);
     } else {
         scope.insert(name, value);

@@ -210,7 +210,7 @@ fn read_one(
 pub(super) fn bundle_scope(service: &Service) -> TemplateScope {
     let mut scope = TemplateScope::default();
     for constant in &service.constants {
-        scope.insert_text(format!("Constants.{}", constant.name), constant.string.value.as_str());
+        scope.insert_text(builtins::constant(&constant.name), constant.string.value.as_str());
     }
     scope.insert_text(builtins::APPLICATION_NAME, service.application.as_str());
     scope.insert_text(builtins::SERVICE_NAME, service.name.as_str());

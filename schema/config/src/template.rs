@@ -8,14 +8,13 @@ use std::fmt::Write;
 use schema::check::nearest_first;
 use schema::shown::steers;
 
+use crate::builtins;
+
 /// Most names that an error lists; the nearest come first.
 const NAMES_SHOWN: usize = 12;
 
 /// Longest name in a tag; far above any that exists, and short enough to look for the nearest one.
 const NAME_LIMIT_BYTES: usize = 512;
-
-/// The three words that a name can start with.
-const ROOTS: [&str; 3] = ["Params", "Constants", "Builtins"];
 
 /// A parsed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,7 +207,7 @@ fn tag(inner: &str) -> Result<Tag<'_>, (String, String)> {
     }
     if !trimmed.starts_with('.') {
         return Err(
-            match ROOTS.iter().any(|root| name == *root || name.starts_with(&format!("{root}."))) {
+            match builtins::ROOTS.iter().any(|root| format!("{name}.").starts_with(root)) {
                 true => (
                     format!("`{whole}` has no dot in front of its name"),
                     format!("write `{{{{.{name}}}}}`"),

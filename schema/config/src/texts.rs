@@ -53,13 +53,13 @@ impl NamesInScope {
             secrets: BTreeSet::new(),
         };
         for parameter in parameters {
-            names.known.insert(format!("Params.{}", parameter.name));
+            names.known.insert(builtins::parameter(&parameter.name));
             match &parameter.kind {
                 ParameterKind::DockerImage(_) => {
-                    names.known.insert(format!("Params.{}.Tag", parameter.name));
+                    names.known.insert(builtins::image_tag(&parameter.name));
                 }
                 ParameterKind::Secret(_) => {
-                    names.secrets.insert(format!("Params.{}", parameter.name));
+                    names.secrets.insert(builtins::parameter(&parameter.name));
                 }
                 ParameterKind::String(_)
                 | ParameterKind::Int(_)
@@ -108,15 +108,11 @@ impl Texts<'_> {
         let parameters = &commands.custom().parameters;
         let mut names = NamesInScope::new(
             &builtins::OF_A_RELEASE,
-            &["Constants.", builtins::RUNTIME_LABELS_OF_PVN],
+            &[builtins::CONSTANTS, builtins::RUNTIME_LABELS_OF_PVN],
             parameters,
         );
-        names.known.extend(
-            runtime
-                .labels
-                .iter()
-                .map(|label| format!("{}{}", builtins::RUNTIME_LABELS, label.label)),
-        );
+        let labels = runtime.labels.iter().map(|label| builtins::runtime_label(&label.label));
+        names.known.extend(labels);
         self.commands(&commands, &names);
     }
 
@@ -179,15 +175,11 @@ impl Texts<'_> {
     }
 
     fn application(&mut self, application: &Application) {
-        let names = NamesInScope::new(
-            &["Builtins.Group", "Builtins.Runtime.Name"],
-            &[builtins::RUNTIME_LABELS],
-            &[],
-        );
+        let names = NamesInScope::new(&builtins::OF_A_GROUP, &[builtins::RUNTIME_LABELS], &[]);
         // The parameters are those of each service.
         let of_release = NamesInScope::new(
             &builtins::OF_A_RELEASE,
-            &["Params.", "Constants.", builtins::RUNTIME_LABELS],
+            &[builtins::PARAMETERS, builtins::CONSTANTS, builtins::RUNTIME_LABELS],
             &[],
         );
         for (index, channel) in application.release_channels.iter().enumerate() {
@@ -234,7 +226,7 @@ impl Texts<'_> {
     fn service(&mut self, service: &Service) {
         let names = NamesInScope::new(
             &builtins::OF_A_RELEASE,
-            &["Constants.", builtins::RUNTIME_LABELS],
+            &[builtins::CONSTANTS, builtins::RUNTIME_LABELS],
             &service.parameters,
         );
         let values = |values: &Option<crate::CustomRuntimeValues>| {
@@ -255,14 +247,10 @@ impl Texts<'_> {
             );
             self.env(&own.env, &format!("{at}/env"), &names);
         }
-        let mut names = NamesInScope::new(
-            &["Builtins.Application.Name", "Builtins.Service.Name"],
-            &[],
-            &service.parameters,
-        );
-        names.known.extend(
-            service.constants.iter().map(|constant| format!("Constants.{}", constant.name)),
-        );
+        let mut names = NamesInScope::new(&builtins::OF_A_VERSION, &[], &service.parameters);
+        names
+            .known
+            .extend(service.constants.iter().map(|constant| builtins::constant(&constant.name)));
         self.value(&serde_json::to_value(&service.bundle_name), "/service/bundleName", &names);
     }
 
