@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use config::template::readable_secret;
+use config::template::{Template, readable_secret};
 use config::{CustomRuntime, Env, Exec, FetchMode, NO_NUL, NO_PROGRAM_HELP};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
@@ -248,7 +248,7 @@ pub(super) fn sealed(
 
 /// A text that must not hold a secret; what is wrong goes into `problems`.
 pub(super) fn render_text(
-    text: &str,
+    text: &Template,
     scope: &TemplateScope,
     place: &DocumentField,
     problems: &mut Problems,
@@ -257,7 +257,7 @@ pub(super) fn render_text(
         Ok(Rendered::Text(text)) => text,
         Ok(Rendered::Unknown) => String::new(),
         Ok(Rendered::Secret(_)) => {
-            let (message, help) = readable_secret(text);
+            let (message, help) = readable_secret(text.as_str());
             problems.add(place.problem(message).help(help));
             String::new()
         }

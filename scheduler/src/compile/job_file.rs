@@ -222,7 +222,7 @@ impl JobFile {
     fn check_strings(&self, scope: &TemplateScope, problems: &mut Problems) {
         self.tree.visit(&mut Vec::new(), &mut |_, visited| {
             if let Visited::Scalar(text, node) = visited
-                && let Err(errors) = template::render(text, scope)
+                && let Err(errors) = template::render(&text.into(), scope)
             {
                 self.tell_template(node, errors, problems);
             }
@@ -235,7 +235,7 @@ impl JobFile {
             self.tell(node, "expected a text".to_owned(), None, problems);
             return String::new();
         };
-        match template::render(text, scope) {
+        match template::render(&text.as_str().into(), scope) {
             Ok(Rendered::Text(text)) => text,
             // What is wrong `check_strings` has told.
             Ok(Rendered::Unknown) | Err(_) => String::new(),
@@ -263,7 +263,8 @@ impl JobFile {
     ) -> EnvValue {
         match &node.kind {
             NodeKind::Scalar { text, .. }
-                if let Ok(Rendered::Secret(secret)) = template::render(text, scope) =>
+                if let Ok(Rendered::Secret(secret)) =
+                    template::render(&text.as_str().into(), scope) =>
             {
                 secret.into()
             }
@@ -274,7 +275,8 @@ impl JobFile {
     /// Whether an entry of `env` has a secret for its value.
     fn is_secret(&self, variable: &YamlNode, scope: &TemplateScope) -> bool {
         scalar(variable, "/value")
-            .is_some_and(|text| matches!(template::render(text, scope), Ok(Rendered::Secret(_))))
+            .map(|text| template::render(&text.into(), scope))
+            .is_some_and(|rendered| matches!(rendered, Ok(Rendered::Secret(_))))
     }
 
     fn tell_template(

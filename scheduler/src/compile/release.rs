@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::template::Template;
 use config::{ParameterDefinition, ParameterKind, Service, builtins};
 use schema::api::PushRequest;
 use schema::id::ChannelName;
@@ -220,7 +221,7 @@ pub(super) fn bundle_scope(service: &Service) -> TemplateScope {
 /// Says of required parameters without a value, or with one for single channels only, that the
 /// version's name needs them.
 fn missing_in_name(
-    text: &str,
+    text: &Template,
     scope: &TemplateScope,
     missing: &[(&ParameterDefinition, Lack)],
     problems: &mut Problems,

@@ -1,6 +1,6 @@
-//! Putting values into templates. What a template says is read by `config::template`; here are the
-//! names that exist at a place, their values, and the text that comes of it. Called by `check`
-//! (names only) and by everything that renders.
+//! Putting values into templates. What a template says `config::template` knows since its document
+//! was read; here are the names that exist at a place, their values, and the text that comes of it.
+//! Called by `check` (names only) and by everything that renders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,9 +68,8 @@ impl TemplateScope {
     }
 
     /// Whether a template is the name of a value that nobody gave, and nothing else.
-    pub(super) fn is_unfilled(&self, text: &str) -> bool {
-        let parts = Template::parse(text).map(|template| template.parts);
-        matches!(parts.as_deref(), Ok([TemplatePart::Name { name, .. }]) if self.unfilled.contains(name))
+    pub(super) fn is_unfilled(&self, text: &Template) -> bool {
+        text.only_name().is_some_and(|name| self.unfilled.contains(name))
     }
 
     /// The value of a name.
@@ -82,37 +81,36 @@ impl TemplateScope {
     }
 }
 
-/// Reads a text and puts the values in, once.
+/// Puts the values into a text, once.
 ///
 /// # Errors
 /// Every malformed tag; else every name that the scope does not have, a secret with text around it,
 /// and a text over [`RENDERED_LIMIT_BYTES`].
-pub(super) fn render(text: &str, scope: &TemplateScope) -> Result<Rendered, Vec<TemplateError>> {
-    put_in(&Template::parse(text)?, scope)
-}
-
-fn put_in(template: &Template, scope: &TemplateScope) -> Result<Rendered, Vec<TemplateError>> {
+pub(super) fn render(
+    template: &Template,
+    scope: &TemplateScope,
+) -> Result<Rendered, Vec<TemplateError>> {
     let mut text = String::new();
     let mut errors = Vec::new();
     let mut known = true;
-    for part in &template.parts {
+    for part in template.parts().map_err(<[_]>::to_vec)? {
         let (piece, tag, at) = match part {
             TemplatePart::Text(piece) => (piece, "", 0),
-            TemplatePart::Name { name, tag, at } => match scope.get(name) {
-                Some(Value::Text(piece)) => (piece, tag.as_str(), *at),
+            TemplatePart::Name(name) => match scope.get(name.name) {
+                Some(Value::Text(piece)) => (piece.as_str(), name.tag, name.at),
                 Some(Value::Unknown) => {
                     known = false;
                     continue;
                 }
                 Some(Value::Secret(secret)) => {
-                    if template.parts.len() == 1 {
+                    if template.only_name().is_some() {
                         return Ok(Rendered::Secret(secret.clone()));
                     }
-                    errors.push(mixed_secret(name, tag, *at));
+                    errors.push(mixed_secret(name));
                     continue;
                 }
                 None => {
-                    errors.push(undefined(name, tag, *at, scope.values.keys().map(String::as_str)));
+                    errors.push(undefined(name, scope.values.keys().map(String::as_str)));
                     continue;
                 }
             },
@@ -167,6 +165,10 @@ mod tests {
             Value::Secret(SecretValue::Stored { key: "token".to_owned(), version: 0 }),
         );
         scope
+    }
+
+    fn render(text: &str, scope: &TemplateScope) -> Result<Rendered, Vec<TemplateError>> {
+        super::render(&text.into(), scope)
     }
 
     fn check(text: &str, expected: &str) {
@@ -252,7 +254,7 @@ mod tests {
 
     #[test]
     fn all_mistakes_of_a_text_are_told_at_once() {
-        let errors = Template::parse("{{if}} {{.Params.x}} {{}} {{").unwrap_err();
+        let errors = render("{{if}} {{.Params.x}} {{}} {{", &scope()).unwrap_err();
         assert_eq!(errors.iter().map(|error| error.at).collect::<Vec<_>>(), [0, 21, 26]);
         assert_eq!(render("{{.A}}{{.B}}", &scope()).unwrap_err().len(), 2);
     }

@@ -10,6 +10,7 @@ use crate::kubernetes::KubernetesConfig;
 use crate::message::{message, message_with_one};
 use crate::params::ParameterDefinition;
 use crate::task::TaskConfig;
+use crate::template::Template;
 
 message! {
     /// A Custom Runtime: fetch tells whether there is work to do, apply does it, getInfo shows
@@ -35,7 +36,7 @@ message! {
         convergence_grace_period: Option<Duration>,
         /// Without fetch: apply runs only when this text (a template) differs from that of the last
         /// apply, if that succeeded.
-        apply_id: Option<String>,
+        apply_id: Option<Template>,
         /// How long an approval that was asked for stays valid. Default: without end.
         approval_timeout: Option<Duration>,
     }

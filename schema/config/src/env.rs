@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::message::{message, one_of};
+use crate::template::Template;
 
 /// Environment by key; keys are `^[a-zA-Z_][a-zA-Z0-9_]*$`.
 pub type Env = BTreeMap<String, EnvValue>;
@@ -12,9 +13,9 @@ one_of! {
     #[schemars(extend("x-exactlyOne" = ["value", "rawSecret", "secret", "kubernetesSecret"]))]
     EnvValue {
         /// The value as it stands.
-        value: String => Value,
+        value: Template => Value,
         /// A secret value written here; masked wherever it would be shown.
-        raw_secret: String => RawSecret,
+        raw_secret: Template => RawSecret,
         /// A secret kept by the scheduler (`pvnctl secrets set`).
         secret: SecretRef => Secret,
         /// A secret of the Kubernetes cluster where the job runs.

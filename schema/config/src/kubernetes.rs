@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::message;
+use crate::template::Template;
 
 message! {
     /// Kubernetes documents. Under a command of a custom runtime: exactly one `batch/v1` Job and
@@ -59,7 +60,7 @@ message! {
         paths: Vec<String>,
         /// A file or directory inside `path`, which is a directory then. May be a template.
         #[schemars(length(min = 1))]
-        sub_path: Option<String>,
+        sub_path: Option<Template>,
         /// Of a directory only files that match one of these patterns (as in `.gitignore`).
         /// Default: all `.yaml`, `.yml` and `.json` files.
         #[serde(default)]
@@ -73,6 +74,6 @@ message! {
 impl LocalFiles {
     /// Whether a `subPath` that is a template says which files these are only when it is rendered.
     pub(super) fn has_template(&self) -> bool {
-        self.sub_path.as_ref().is_some_and(|path| path.contains("{{"))
+        self.sub_path.as_ref().is_some_and(|path| !path.is_plain())
     }
 }

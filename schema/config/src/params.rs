@@ -2,6 +2,7 @@
 
 use crate::env::SecretRef;
 use crate::message::{message, message_with_one, one_of};
+use crate::template::Template;
 
 message_with_one! {
     /// A parameter: exactly one of the type fields says what it takes.
@@ -143,16 +144,16 @@ message_with_one! {
     /// The value.
     kind: ParameterValueKind {
         /// Text. May be a template.
-        string: String => String,
+        string: Template => String,
         /// A whole number.
         int: i64 => Int,
         /// Tag or digest of an image. May be a template.
         #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
-        docker_image_tag: String => DockerImageTag,
+        docker_image_tag: Template => DockerImageTag,
         /// A secret.
         secret: SecretValue => Secret,
         /// A commit. May be a template.
-        commit: String => Commit,
+        commit: Template => Commit,
         /// A file.
         blob: BlobValue => Blob,
     }
@@ -164,7 +165,7 @@ one_of! {
     #[schemars(extend("x-exactlyOne" = ["rawSecret", "secretRef"]))]
     SecretValue {
         /// The secret itself; masked wherever it would be shown.
-        raw_secret: String => RawSecret,
+        raw_secret: Template => RawSecret,
         /// A secret kept by the scheduler.
         secret_ref: SecretRef => SecretRef,
     }
@@ -174,7 +175,7 @@ message! {
     /// A file.
     BlobValue {
         /// Its content. May be a template.
-        inlined: String,
+        inlined: Template,
     }
 }
 
@@ -182,15 +183,15 @@ message! {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParameterValueKind {
     /// `string`.
-    String(String),
+    String(Template),
     /// `int`.
     Int(i64),
     /// `dockerImageTag`.
-    DockerImageTag(String),
+    DockerImageTag(Template),
     /// `secret`.
     Secret(SecretValue),
     /// `commit`.
-    Commit(String),
+    Commit(Template),
     /// `blob`.
     Blob(BlobValue),
 }

@@ -10,6 +10,7 @@ use crate::params::{Constant, ParameterDefinition, ParameterValue};
 use crate::runners::{
     AwsEcsService, GoogleCloudRunService, PulumiService, SpecFile, TerraformService,
 };
+use crate::template::Template;
 
 message! {
     /// A service: what is released.
@@ -53,7 +54,7 @@ message! {
         /// backslashes, and not beginning with `-`, `.` or `/`. Default: the service's name and a
         /// number.
         #[schemars(length(min = 1))]
-        bundle_name: Option<String>,
+        bundle_name: Option<Template>,
         /// How long a release may take to converge before it counts as stuck. Default: without end.
         progress_deadline: Option<Duration>,
         /// Go back to the last converged version when a release is stuck. Needs `progressDeadline`.

@@ -9,6 +9,7 @@ use schema::id::{ApplicationName, RuntimeName};
 
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
+use crate::template::Template;
 use crate::{
     Application, Body, CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, Runtime,
     RuntimeCommand, RuntimeRole, Service, TaskConfig,
@@ -212,7 +213,8 @@ fn declared_by<'a>(
     let mut found = Vec::new();
     for RuntimeCommand { name, exec, .. } in commands.custom().commands() {
         let Exec::Task(task) = exec else { continue };
-        let directory = (root, task.program.working_directory.as_deref().unwrap_or_default());
+        let directory = task.program.working_directory.as_ref().map_or("", Template::as_str);
+        let directory = (root, directory);
         for (argument, path, by_shell) in paths(task) {
             let pointer = commands.pointer(&format!("{name}/taskConfig/program/{argument}"));
             if path.contains('$') && !by_shell {
@@ -246,7 +248,7 @@ fn paths(task: &TaskConfig) -> Vec<(String, String, bool)> {
     let places: Vec<String> =
         places.chain((0..program.cmd.len()).map(|index| format!("cmd/{index}"))).collect();
     let arguments: Vec<&str> =
-        program.entrypoint.iter().chain(&program.cmd).map(String::as_str).collect();
+        program.entrypoint.iter().chain(&program.cmd).map(Template::as_str).collect();
     let mut found: Vec<_> = of_wrapper(&arguments)
         .into_iter()
         .filter_map(|(index, path)| Some((places.get(index)?.clone(), path, false)))

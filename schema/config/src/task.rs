@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::env::Env;
 use crate::message::{message, one_of};
 use crate::params::ImageRegistryInfo;
+use crate::template::Template;
 
 message! {
     /// A program that runs to completion.
@@ -40,19 +41,19 @@ message! {
         name: Option<String>,
         /// The image with its tag. Not with `imageTag`; not needed on `local` runtimes.
         #[schemars(length(min = 1))]
-        image: Option<String>,
+        image: Option<Template>,
         /// The tag alone, or a digest; the rest of the image is in `imageRegistryInfo`. May be a
         /// template.
         #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
-        image_tag: Option<String>,
+        image_tag: Option<Template>,
         /// Registry and repository of the image.
         image_registry_info: Option<ImageRegistryInfo>,
         /// Arguments, as `CMD` in Docker.
         #[serde(default)]
-        cmd: Vec<String>,
+        cmd: Vec<Template>,
         /// The program and its first arguments, as `ENTRYPOINT` in Docker.
         #[serde(default)]
-        entrypoint: Vec<String>,
+        entrypoint: Vec<Template>,
         /// Environment; wins over that of the command.
         #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
@@ -61,7 +62,7 @@ message! {
         resources: Option<Resources>,
         /// Working directory; on `local` runtimes relative to the runtime's root.
         #[schemars(length(min = 1))]
-        working_directory: Option<String>,
+        working_directory: Option<Template>,
     }
 }
 

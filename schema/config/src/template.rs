@@ -1,9 +1,14 @@
-//! Templates in config texts: `{{.Params.x}}`. A text is parsed once into parts, all its mistakes
-//! found; a value is put in as it is and never looked at again, so no value can change what a
-//! document means. Here is what a text says; putting values in is the scheduler's `compile`. Time
-//! is linear in the text.
+//! Templates in config texts: `{{.Params.x}}`. A text is parsed once, when its document is read, and
+//! all its mistakes are found then; a value is put in as it is and never looked at again, so no
+//! value can change what a document means. Here is what a text says; putting values in is the
+//! scheduler's `compile`. Time is linear in the text.
 
-use std::fmt::Write;
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+use std::ops::Range;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use schema::check::nearest_first;
 use schema::shown::steers;
@@ -16,28 +21,48 @@ const NAMES_SHOWN: usize = 12;
 /// Longest name in a tag; far above any that exists, and short enough to look for the nearest one.
 const NAME_LIMIT_BYTES: usize = 512;
 
-/// A parsed text.
+/// A text of a document that may name values. A malformed one is kept with its mistakes: its
+/// document can be read and used, so that all that is wrong with it is told in one go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// What it consists of, in order.
-    pub parts: Vec<TemplatePart>,
+    text: String,
+    /// In order, none overlapping another; else every malformed one, in order.
+    tags: Result<Vec<Tag>, Vec<TemplateError>>,
+}
+
+/// What stands between `{{` and `}}`, and where with them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Tag {
+    span: Range<usize>,
+    says: TagContent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TagContent {
+    /// `{{"{{"}}`
+    Braces,
+    /// The name without its leading dot: bytes of the text.
+    Name(Range<usize>),
 }
 
 /// A piece of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TemplatePart {
-    /// Taken as it is.
-    Text(String),
-    /// A full name without its leading dot (`Params.image.Tag`), its tag as it is written, and
-    /// where that starts.
-    Name {
-        /// Without its leading dot.
-        name: String,
-        /// The first line of the tag, as it is written.
-        tag: String,
-        /// Bytes from the start of the text.
-        at: usize,
-    },
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TemplatePart<'a> {
+    /// Taken as it is; not empty.
+    Text(&'a str),
+    /// The place of a value.
+    Name(TemplateName<'a>),
+}
+
+/// A name as it stands in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TemplateName<'a> {
+    /// Without its leading dot (`Params.image.Tag`).
+    pub name: &'a str,
+    /// The first line of the tag, as it is written.
+    pub tag: &'a str,
+    /// Bytes from the start of the text to the tag.
+    pub at: usize,
 }
 
 /// What is wrong with a template, and where in the text.
@@ -72,50 +97,130 @@ impl TemplateError {
 }
 
 impl Template {
-    /// Reads a text.
+    /// The text as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What the text consists of, in order.
     ///
     /// # Errors
     /// Every malformed tag of the text, in order.
-    pub fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
-        let mut parts: Vec<TemplatePart> = Vec::new();
-        let mut errors = Vec::new();
-        let mut at = 0;
-        while let Some(start) = text[at..].find("{{").map(|offset| at + offset) {
-            push_text(&mut parts, &text[at..start]);
-            let Some(end) = text[start + 2..].find("}}").map(|offset| start + 2 + offset) else {
-                errors.push(TemplateError {
-                    at: start,
-                    tag: first_line(&text[start..]),
-                    message: format!("`{}` is never closed", shown(&text[start..])),
-                    help: Some(
-                        "close it with `}}`, or write `{{\"{{\"}}` for two braces as they are"
-                            .to_owned(),
-                    ),
-                });
-                at = text.len();
-                break;
-            };
-            match tag(&text[start + 2..end]) {
-                Ok(Tag::Braces) => push_text(&mut parts, "{{"),
-                Ok(Tag::Name(name)) => parts.push(TemplatePart::Name {
-                    name: name.to_owned(),
-                    tag: first_line(&text[start..end + 2]),
-                    at: start,
-                }),
-                Err((message, help)) => {
-                    errors.push(TemplateError {
-                        at: start,
-                        tag: first_line(&text[start..end + 2]),
-                        message,
-                        help: Some(help),
-                    });
-                }
-            }
-            at = end + 2;
-        }
-        push_text(&mut parts, &text[at..]);
-        if errors.is_empty() { Ok(Self { parts }) } else { Err(errors) }
+    pub fn parts(&self) -> Result<impl Iterator<Item = TemplatePart<'_>>, &[TemplateError]> {
+        let tags = self.tags.as_ref().map_err(Vec::as_slice)?;
+        let before = move |index: usize| match index.checked_sub(1) {
+            Some(last) => tags[last].span.end,
+            None => 0,
+        };
+        let rest = TemplatePart::Text(&self.text[before(tags.len())..]);
+        let tags = tags.iter().enumerate().flat_map(move |(index, tag)| {
+            [TemplatePart::Text(&self.text[before(index)..tag.span.start]), self.part(tag)]
+        });
+        Ok(tags.chain([rest]).filter(|part| !matches!(part, TemplatePart::Text(""))))
     }
+
+    fn part(&self, tag: &Tag) -> TemplatePart<'_> {
+        match &tag.says {
+            TagContent::Braces => TemplatePart::Text("{{"),
+            TagContent::Name(name) => TemplatePart::Name(TemplateName {
+                name: &self.text[name.clone()],
+                tag: first_line(&self.text[tag.span.clone()]),
+                at: tag.span.start,
+            }),
+        }
+    }
+
+    /// The name that the text is, when it is one name and nothing else.
+    pub fn only_name(&self) -> Option<&str> {
+        match self.tags.as_deref() {
+            Ok([Tag { span, says: TagContent::Name(name) }]) if span.len() == self.text.len() => {
+                Some(&self.text[name.clone()])
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether nothing in it asks to be replaced, so that it comes to itself.
+    pub fn is_plain(&self) -> bool {
+        self.tags.as_ref().is_ok_and(Vec::is_empty)
+    }
+}
+
+impl From<String> for Template {
+    fn from(text: String) -> Self {
+        Self { tags: parse(&text), text }
+    }
+}
+
+impl From<&str> for Template {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Template {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Template {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// Everybody else sees a text.
+impl JsonSchema for Template {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Tag>, Vec<TemplateError>> {
+    let mut tags = Vec::new();
+    let mut errors = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find("{{").map(|offset| at + offset) {
+        let Some(end) = text[start + 2..].find("}}").map(|offset| start + 2 + offset) else {
+            errors.push(TemplateError {
+                at: start,
+                tag: first_line(&text[start..]).to_owned(),
+                message: format!("`{}` is never closed", shown(&text[start..])),
+                help: Some(
+                    "close it with `}}`, or write `{{\"{{\"}}` for two braces as they are"
+                        .to_owned(),
+                ),
+            });
+            break;
+        };
+        let span = start..end + 2;
+        match content(text, start + 2..end) {
+            Ok(says) => tags.push(Tag { span, says }),
+            Err((message, help)) => errors.push(TemplateError {
+                at: start,
+                tag: first_line(&text[span]).to_owned(),
+                message,
+                help: Some(help),
+            }),
+        }
+        at = end + 2;
+    }
+    if errors.is_empty() { Ok(tags) } else { Err(errors) }
 }
 
 /// What to do about a secret with text around it.
@@ -123,7 +228,7 @@ const WHOLE_VALUE: &str =
     "a secret can only be the whole value of an environment variable, or of a secret parameter";
 
 /// A secret with text around it, where it could not be masked.
-pub fn mixed_secret(name: &str, tag: &str, at: usize) -> TemplateError {
+pub fn mixed_secret(TemplateName { name, tag, at }: TemplateName<'_>) -> TemplateError {
     TemplateError {
         at,
         tag: tag.to_owned(),
@@ -146,9 +251,7 @@ pub fn readable_secret(tag: &str) -> (String, &'static str) {
 
 /// A name that does not exist; `known` are those that do.
 pub fn undefined<'a>(
-    name: &str,
-    tag: &str,
-    at: usize,
+    TemplateName { name, tag, at }: TemplateName<'_>,
     known: impl IntoIterator<Item = &'a str>,
 ) -> TemplateError {
     let near = nearest_first(name, known);
@@ -174,25 +277,13 @@ pub fn undefined<'a>(
     }
 }
 
-enum Tag<'a> {
-    /// `{{"{{"}}`
-    Braces,
-    Name(&'a str),
-}
-
-fn push_text(parts: &mut Vec<TemplatePart>, text: &str) {
-    match parts.last_mut() {
-        _ if text.is_empty() => {}
-        Some(TemplatePart::Text(last)) => last.push_str(text),
-        _ => parts.push(TemplatePart::Text(text.to_owned())),
-    }
-}
-
-/// What stands between the braces; else message and help.
-fn tag(inner: &str) -> Result<Tag<'_>, (String, String)> {
+/// What stands at `inner`, between the braces; else message and help.
+fn content(text: &str, inner: Range<usize>) -> Result<TagContent, (String, String)> {
+    let start = inner.end - text[inner.clone()].trim_start().len();
+    let inner = &text[inner];
     let trimmed = inner.trim();
     if trimmed == "\"{{\"" {
-        return Ok(Tag::Braces);
+        return Ok(TagContent::Braces);
     }
     let whole = shown(&format!("{{{{{inner}}}}}"));
     let name = trimmed.strip_prefix('.').unwrap_or(trimmed);
@@ -216,7 +307,8 @@ fn tag(inner: &str) -> Result<Tag<'_>, (String, String)> {
             },
         );
     }
-    Ok(Tag::Name(name))
+    let start = start + ".".len();
+    Ok(TagContent::Name(start..start + name.len()))
 }
 
 fn in_name(character: char) -> bool {
@@ -230,9 +322,10 @@ fn one_name() -> String {
 }
 
 /// What of a tag stands in one line of the document, so that it can be found there.
-fn first_line(tag: &str) -> String {
+fn first_line(tag: &str) -> &str {
     const LIMIT_CHARS: usize = 200;
-    tag.lines().next().unwrap_or_default().chars().take(LIMIT_CHARS).collect()
+    let line = tag.lines().next().unwrap_or_default();
+    line.char_indices().nth(LIMIT_CHARS).map_or(line, |(end, _)| &line[..end])
 }
 
 /// The start of a text, for messages.

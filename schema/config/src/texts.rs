@@ -15,8 +15,9 @@ use crate::template::{
 };
 use crate::yaml::{self, Visited, YamlNode};
 use crate::{
-    Application, Body, Document, EffectiveRuntime, EnvValue, Exec, ParameterDefinition,
-    ParameterKind, Runtime, RuntimeCommand, Service, builtins,
+    Application, Body, CustomRuntimeValues, Document, EffectiveRuntime, EnvValue, Exec,
+    ParameterDefinition, ParameterKind, ParameterValueKind, Runtime, RuntimeCommand, SecretValue, Service, TaskConfig,
+    builtins,
 };
 
 /// What is said of a text with such a character: environment and arguments end at it. Source:
@@ -70,21 +71,21 @@ impl NamesInScope {
         names
     }
 
-    fn check(&self, text: &str) -> Vec<TemplateError> {
-        let parts = match Template::parse(text) {
-            Ok(template) => template.parts,
-            Err(errors) => return errors,
+    fn check(&self, text: &Template) -> Vec<TemplateError> {
+        let parts = match text.parts() {
+            Ok(parts) => parts,
+            Err(errors) => return errors.to_vec(),
         };
         let is_missing = |name: &str| {
             !self.known.contains(name) && !self.open.iter().any(|prefix| name.starts_with(prefix))
         };
-        let is_mixed = parts.len() > 1;
-        let wrong = parts.into_iter().filter_map(|part| match part {
-            TemplatePart::Name { name, tag, at } if is_missing(&name) => {
-                Some(undefined(&name, &tag, at, self.known.iter().map(String::as_str)))
+        let is_mixed = text.only_name().is_none();
+        let wrong = parts.filter_map(|part| match part {
+            TemplatePart::Name(name) if is_missing(name.name) => {
+                Some(undefined(name, self.known.iter().map(String::as_str)))
             }
-            TemplatePart::Name { name, tag, at } if is_mixed && self.secrets.contains(&name) => {
-                Some(mixed_secret(&name, &tag, at))
+            TemplatePart::Name(name) if is_mixed && self.secrets.contains(name.name) => {
+                Some(mixed_secret(name))
             }
             _ => None,
         });
@@ -92,8 +93,8 @@ impl NamesInScope {
     }
 
     /// Whether a text is a secret and nothing else.
-    fn is_secret(&self, text: &str) -> bool {
-        matches!(Template::parse(text).map(|template| template.parts).as_deref(), Ok([TemplatePart::Name { name, .. }]) if self.secrets.contains(name))
+    fn is_secret(&self, text: &Template) -> bool {
+        text.only_name().is_some_and(|name| self.secrets.contains(name))
     }
 }
 
@@ -118,40 +119,40 @@ impl Texts<'_> {
 
     fn commands(&mut self, commands: &EffectiveRuntime<'_>, names: &NamesInScope) {
         let custom = commands.custom();
-        self.value(&serde_json::to_value(&custom.apply_id), &commands.pointer("applyId"), names);
+        self.optional(&custom.apply_id, &commands.pointer("applyId"), names);
         for RuntimeCommand { name, exec, env, .. } in custom.commands() {
             let at = commands.pointer(name);
             self.env(env, &format!("{at}/env"), names);
             match exec {
-                Exec::Task(task) => {
-                    let at = format!("{at}/taskConfig/program");
-                    let program = &task.program;
-                    self.env(&program.env, &format!("{at}/env"), names);
-                    for (field, value) in [
-                        ("image", serde_json::to_value(&program.image)),
-                        ("imageTag", serde_json::to_value(&program.image_tag)),
-                        ("entrypoint", serde_json::to_value(&program.entrypoint)),
-                        ("cmd", serde_json::to_value(&program.cmd)),
-                        ("workingDirectory", serde_json::to_value(&program.working_directory)),
-                    ] {
-                        self.value(&value, &format!("{at}/{field}"), names);
-                    }
-                }
+                Exec::Task(task) => self.task(task, &format!("{at}/taskConfig/program"), names),
                 Exec::Kubernetes(config) => {
                     let at = format!("{at}/kubernetesConfig");
                     if let Some(text) = &config.inlined {
                         self.job_file(None, text, &format!("{at}/inlined"), names);
                     }
                     let local = config.local.as_ref().filter(|local| !local.has_template());
-                    for (file, text) in local
-                        .into_iter()
-                        .flat_map(|local| self.document.attached(local, local.sub_path.as_deref()))
-                    {
+                    for (file, text) in local.into_iter().flat_map(|local| {
+                        let sub_path = local.sub_path.as_ref().map(Template::as_str);
+                        self.document.attached(local, sub_path)
+                    }) {
                         self.job_file(Some(file), text, &format!("{at}/local"), names);
                     }
                 }
             }
         }
+    }
+
+    fn task(&mut self, task: &TaskConfig, at: &str, names: &NamesInScope) {
+        let program = &task.program;
+        self.env(&program.env, &format!("{at}/env"), names);
+        self.optional(&program.image, &format!("{at}/image"), names);
+        self.optional(&program.image_tag, &format!("{at}/imageTag"), names);
+        for (field, list) in [("entrypoint", &program.entrypoint), ("cmd", &program.cmd)] {
+            for (index, text) in list.iter().enumerate() {
+                self.text(text, &format!("{at}/{field}/{index}"), names);
+            }
+        }
+        self.optional(&program.working_directory, &format!("{at}/workingDirectory"), names);
     }
 
     /// The strings of a Job file, inlined or from a file of its own; what is no YAML the reader has
@@ -229,29 +230,37 @@ impl Texts<'_> {
             &[builtins::CONSTANTS, builtins::RUNTIME_LABELS],
             &service.parameters,
         );
-        let values = |values: &Option<crate::CustomRuntimeValues>| {
-            serde_json::to_value(values.as_ref().map(|values| &values.parameter_values))
-        };
-        self.value(
-            &values(&service.custom_runtime),
-            "/service/customRuntime/parameterValues",
-            &names,
-        );
+        self.values(&service.custom_runtime, "/service/customRuntime", &names);
         self.env(&service.env, "/service/env", &names);
         for (index, own) in service.per_release_channel.iter().enumerate() {
             let at = format!("/service/perReleaseChannel/{index}");
-            self.value(
-                &values(&own.custom_runtime),
-                &format!("{at}/customRuntime/parameterValues"),
-                &names,
-            );
+            self.values(&own.custom_runtime, &format!("{at}/customRuntime"), &names);
             self.env(&own.env, &format!("{at}/env"), &names);
         }
         let mut names = NamesInScope::new(&builtins::OF_A_VERSION, &[], &service.parameters);
         names
             .known
             .extend(service.constants.iter().map(|constant| builtins::constant(&constant.name)));
-        self.value(&serde_json::to_value(&service.bundle_name), "/service/bundleName", &names);
+        self.optional(&service.bundle_name, "/service/bundleName", &names);
+    }
+
+    /// What a service says to its runtime.
+    fn values(&mut self, values: &Option<CustomRuntimeValues>, at: &str, names: &NamesInScope) {
+        let values = values.iter().flat_map(|values| &values.parameter_values);
+        for (index, value) in values.enumerate() {
+            let (text, field) = match &value.kind {
+                ParameterValueKind::String(text) => (text, "string"),
+                ParameterValueKind::DockerImageTag(text) => (text, "dockerImageTag"),
+                ParameterValueKind::Secret(SecretValue::RawSecret(text)) => {
+                    (text, "secret/rawSecret")
+                }
+                ParameterValueKind::Commit(text) => (text, "commit"),
+                ParameterValueKind::Blob(blob) => (&blob.inlined, "blob/inlined"),
+                ParameterValueKind::Int(_)
+                | ParameterValueKind::Secret(SecretValue::SecretRef(_)) => continue,
+            };
+            self.text(text, &format!("{at}/parameterValues/{index}/{field}"), names);
+        }
     }
 
     /// Values of variables; the names of secrets are no templates.
@@ -282,7 +291,7 @@ impl Texts<'_> {
 
     fn strings(&mut self, value: &Value, at: &str, names: &NamesInScope) {
         match value {
-            Value::String(text) => self.text(text, at, names),
+            Value::String(text) => self.text(&text.as_str().into(), at, names),
             Value::Array(items) => {
                 items
                     .iter()
@@ -298,8 +307,13 @@ impl Texts<'_> {
         }
     }
 
-    fn text(&mut self, text: &str, at: &str, names: &NamesInScope) {
-        if text.contains('\0') {
+    /// A text that need not be there.
+    fn optional(&mut self, text: &Option<Template>, at: &str, names: &NamesInScope) {
+        text.iter().for_each(|text| self.text(text, at, names));
+    }
+
+    fn text(&mut self, text: &Template, at: &str, names: &NamesInScope) {
+        if text.as_str().contains('\0') {
             self.problems.push(
                 self.document
                     .problem(at, NO_NUL)
@@ -310,7 +324,7 @@ impl Texts<'_> {
             self.tell(at, if at.ends_with("/rawSecret") { error.in_secret() } else { error });
         }
         if at.starts_with("/runtime/") && !at.contains("/env/") && names.is_secret(text) {
-            let (message, help) = readable_secret(text);
+            let (message, help) = readable_secret(text.as_str());
             self.problems.push(self.document.problem(at, message).help(help));
         }
     }
@@ -332,7 +346,7 @@ fn job_strings(
     let mut found = Vec::new();
     tree.visit(&mut Vec::new(), &mut |_, visited| {
         if let Visited::Scalar(scalar, node) = visited {
-            for error in names.check(scalar) {
+            for error in names.check(&scalar.into()) {
                 let from = start + node.span.start;
                 let offset =
                     text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();

@@ -189,7 +189,7 @@ fn rendered(
     place: &DocumentField,
     problems: &mut Problems,
 ) -> String {
-    match template::render(text, scope) {
+    match template::render(&text.into(), scope) {
         Ok(Rendered::Text(text)) => text,
         Ok(Rendered::Unknown | Rendered::Secret(_)) => text.to_owned(),
         Err(errors) => {

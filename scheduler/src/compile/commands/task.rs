@@ -1,5 +1,6 @@
 //! A command that is given as a `taskConfig`. Called by `commands`.
 
+use config::template::Template;
 use config::{NotHere, Program, TaskConfig, not_here};
 use schema::status::JobKind;
 
@@ -31,7 +32,7 @@ impl Maker<'_> {
         let program = &task.program;
         let inner = place.field("program");
         let image = self.image(program, &inner, problems);
-        let mut list = |list: &[String], field: &str| -> Vec<String> {
+        let mut list = |list: &[Template], field: &str| -> Vec<String> {
             let place = inner.field(field);
             list.iter()
                 .enumerate()
@@ -98,7 +99,7 @@ impl Maker<'_> {
         })
     }
 
-    fn text(&self, text: &str, place: &DocumentField, problems: &mut Problems) -> String {
+    fn text(&self, text: &Template, place: &DocumentField, problems: &mut Problems) -> String {
         render_text(text, self.scope, place, problems)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use config::template::Template;
 use config::{ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind};
 
 use super::super::commands::sealed;
@@ -91,7 +92,7 @@ impl RuntimeValues<'_> {
     fn text(
         &self,
         definition: &ParameterDefinition,
-        text: &str,
+        text: &Template,
         place: &DocumentField,
         problems: &mut Problems,
     ) -> Option<Bound> {
@@ -193,7 +194,7 @@ enum Given<'a> {
     Secret(&'a config::SecretValue),
     Int(i64),
     /// With templates, and the fields that lead to it.
-    Text(&'a str, &'static [&'static str]),
+    Text(&'a Template, &'static [&'static str]),
 }
 
 /// # Errors

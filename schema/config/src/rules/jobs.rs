@@ -6,6 +6,7 @@ use schema::check::cut;
 
 use super::Rules;
 use crate::KubernetesConfig;
+use crate::template::Template;
 use crate::yaml::{self, NodeKind, Visited, YamlNode};
 
 /// Most objects that a message lists.
@@ -18,8 +19,8 @@ impl Rules<'_> {
         let (texts, at) = match (&config.inlined, &config.local) {
             (Some(text), _) => (vec![(String::new(), text.as_str())], format!("{at}/inlined")),
             (None, Some(local)) if !local.has_template() => {
-                let files =
-                    crate::local::attached(self.attachments, local, local.sub_path.as_deref());
+                let sub_path = local.sub_path.as_ref().map(Template::as_str);
+                let files = crate::local::attached(self.attachments, local, sub_path);
                 if files.is_empty() {
                     if local.sub_path.is_some() && local.path.is_some() {
                         self.add(

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::documents;
+use crate::template::Template;
 use crate::{Body, EnvValue, Exec, ParameterKind, RuntimeKind};
 
 /// What the first document of a text means, as canonical JSON at a pointer.
@@ -162,7 +163,7 @@ fn anchors_aliases_and_merges_are_understood() {
     let Exec::Task(apply) = &custom.apply.exec else { panic!("{custom:?}") };
     assert_eq!(
         (apply.program.name.as_deref(), apply.program.cmd.as_slice()),
-        (Some("one"), ["b".to_owned()].as_slice())
+        (Some("one"), [Template::from("b")].as_slice())
     );
     assert_eq!(
         custom.get_info.as_ref().and_then(|info| info.timeout).map(|timeout| timeout.as_ms()),
@@ -209,8 +210,8 @@ fn the_one_field_of_a_group_is_told_by_kind() {
     );
     let document = &documents(&yaml)[0];
     let Body::Service(service) = document.body() else { panic!("{document:?}") };
-    assert_eq!(service.env["A"], EnvValue::Value("x".to_owned()));
-    assert_eq!(service.env["B"], EnvValue::RawSecret("y".to_owned()));
+    assert_eq!(service.env["A"], EnvValue::Value("x".into()));
+    assert_eq!(service.env["B"], EnvValue::RawSecret("y".into()));
     assert!(matches!(&service.env["C"], EnvValue::Secret(secret) if secret.version == Some(2)));
     assert!(matches!(&service.env["D"], EnvValue::KubernetesSecret(secret) if secret.key == "k"));
     assert!(
