@@ -3,10 +3,13 @@
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
 
 use crate::env::Env;
+use crate::group_template::{ConstantTemplate, LabelTemplate};
 use crate::message::message;
 use crate::params::Constant;
 use crate::precondition::Precondition;
 use crate::runtime::Label;
+use crate::selector::Selector;
+use crate::template::Template;
 
 message! {
     /// An application: the channels through which its services are released.
@@ -78,7 +81,7 @@ message! {
         /// Runtimes by their labels: `key=value`; side by side both, `+` either, `-` in front
         /// without, parentheses group.
         #[schemars(length(min = 1))]
-        runtime_selector: String,
+        runtime_selector: Selector,
         /// Accept a selector that matches no runtime. Default: false.
         #[serde(default)]
         allow_empty: bool,
@@ -93,7 +96,7 @@ message! {
     ChannelTemplate {
         /// Instead of `{group}-{runtime}`.
         #[schemars(length(min = 1))]
-        name: Option<String>,
+        name: Option<Template>,
         /// More about the runtime of the channel; an entry has to name that one.
         #[serde(default)]
         runtimes: Vec<TemplateRuntime>,
@@ -101,10 +104,12 @@ message! {
         policy: Option<Policy>,
         /// Constants for templates.
         #[serde(default)]
-        constants: Vec<Constant>,
+        #[schemars(with = "Vec<Constant>")]
+        constants: Vec<ConstantTemplate>,
         /// Labels for selectors.
         #[serde(default)]
-        labels: Vec<Label>,
+        #[schemars(with = "Vec<Label>")]
+        labels: Vec<LabelTemplate>,
         /// What must be so before a release is applied there.
         #[serde(default)]
         preconditions: Vec<Precondition>,
@@ -116,13 +121,13 @@ message! {
     TemplateRuntime {
         /// The runtime that the channel is made for: `{{.Builtins.Runtime.Name}}`.
         #[schemars(length(min = 1))]
-        runtime: String,
+        runtime: Template,
         /// The name by which services ask for it (`runtimeConnection`). Default: the runtime's
         /// name.
         #[schemars(length(min = 1))]
-        name: Option<String>,
+        name: Option<Template>,
         /// Accepted and ignored.
         #[serde(rename = "type")]
-        kind: Option<String>,
+        kind: Option<Template>,
     }
 }

@@ -19,6 +19,7 @@ pub mod diagnostic;
 mod document;
 mod effective;
 mod env;
+mod group_template;
 mod groups;
 mod here;
 mod ineffective;
@@ -55,6 +56,7 @@ pub use custom::{
 pub use document::{Document, DocumentSource};
 pub use effective::{EffectiveRuntime, JobHost, RuntimeRole};
 pub use env::{Env, EnvValue, KubernetesSecret, SECRET_KEY_RULE, SecretRef, is_secret_key};
+pub use group_template::{ConstantTemplate, LabelTemplate, StringTemplate};
 pub use here::{NO_PROGRAM_HELP, NotHere, not_here};
 pub use ineffective::ineffective;
 pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};

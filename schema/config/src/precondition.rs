@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use schema::id::ChannelName;
 
 use crate::message::{message, message_with_one, one_of};
+use crate::selector::Selector;
 
 one_of! {
     /// Something that must be so before a release is applied: exactly one of its fields.
@@ -33,7 +34,7 @@ message_with_one! {
         release_channel: String => ReleaseChannel,
         /// Channels by their labels, as in `@group=staging`.
         #[schemars(length(min = 1))]
-        selector: String => Selector,
+        selector: Selector => Selector,
     }
     {
         /// Accept a selector that matches no channel. Default: false.
@@ -47,8 +48,9 @@ message_with_one! {
 pub enum StableChannels {
     /// `releaseChannel`.
     ReleaseChannel(String),
-    /// `selector`.
-    Selector(String),
+    /// `selector`. In a group's template it is a template, and selects nothing before its values are
+    /// put in.
+    Selector(Selector),
 }
 
 message! {
@@ -92,24 +94,24 @@ impl Precondition {
         }
     }
 
-    /// The texts that are templates where a group has it, each with its field below that of the
-    /// precondition.
-    pub fn texts_mut(&mut self) -> Vec<(&'static str, &mut String)> {
+    /// Puts in place of each text that is a template where a group has it what `render` makes of
+    /// that; each comes with its field below that of the precondition.
+    pub fn map_texts(&mut self, render: &mut dyn FnMut(&'static str, &str) -> String) {
+        let mut map = |field, text: &mut String| *text = render(field, text);
         match self {
-            Self::ReleaseChannelStable(stable) => vec![match &mut stable.channels {
-                StableChannels::ReleaseChannel(channel) => ("releaseChannel", channel),
-                StableChannels::Selector(selector) => ("selector", selector),
-            }],
+            Self::ReleaseChannelStable(stable) => match &mut stable.channels {
+                StableChannels::ReleaseChannel(channel) => map("releaseChannel", channel),
+                StableChannels::Selector(selector) => {
+                    *selector = render("selector", &selector.to_string()).into();
+                }
+            },
             Self::ManualApproval(approval) => {
-                let name = approval.name.iter_mut().map(|text| ("name", text));
-                name.chain(approval.description.iter_mut().map(|text| ("description", text)))
-                    .collect()
+                approval.name.iter_mut().for_each(|text| map("name", text));
+                approval.description.iter_mut().for_each(|text| map("description", text));
             }
             Self::SharedManualApproval(approval) => {
-                let description = approval.description.iter_mut();
-                std::iter::once(("name", &mut approval.name))
-                    .chain(description.map(|text| ("description", text)))
-                    .collect()
+                map("name", &mut approval.name);
+                approval.description.iter_mut().for_each(|text| map("description", text));
             }
         }
     }

@@ -1,6 +1,5 @@
-//! Label selectors: `env=production (tier=startup +tier=teams) -region=eu`. Called by the
-//! scheduler's compiler for channel groups and preconditions, and by `config` to check what is
-//! written.
+//! Label selectors: `env=production (tier=startup +tier=teams) -region=eu`, for channel groups and
+//! preconditions. Each is parsed once, when its document is read.
 //!
 //! ```text
 //! union        = intersection { "+" intersection }
@@ -10,16 +9,26 @@
 //! Juxtaposition binds tighter than `+`, as a product binds tighter than a sum. `-` takes away what
 //! the factor matches, so a selector of `-` factors alone starts from everything.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Deepest nesting of parentheses; people write two or three.
 const DEPTH_LIMIT: usize = 32;
 /// Longest selector, in bytes.
 const LENGTH_LIMIT_BYTES: usize = 4096;
 
-/// A parsed selector.
+/// A selector as it stands in a document. A malformed one selects nothing, and is kept with what is
+/// wrong with it: its document can be read and used, so that all that is wrong with it is told in
+/// one go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selector(Expression);
+pub struct Selector {
+    text: String,
+    says: Result<Expression, SelectorError>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Expression {
@@ -32,22 +41,79 @@ enum Expression {
 /// Why a text is not a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{message}; write terms as `key=value`, side by side for both, `+` for either, `-` to take \
-     away, parentheses to group"
+    "malformed selector: {message}; write terms as `key=value`, side by side for both, `+` for \
+     either, `-` to take away, parentheses to group"
 )]
 pub struct SelectorError {
-    /// Bytes from the start of the text.
-    pub at: usize,
+    /// Bytes from the start of the text to the first place that makes no sense.
+    at: usize,
     /// What is wrong.
-    pub message: String,
+    message: String,
 }
 
 impl Selector {
-    /// Reads a selector.
-    ///
-    /// # Errors
-    /// [`SelectorError`] at the first place that makes no sense.
-    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+    /// What is wrong with a malformed one.
+    pub fn problem(&self) -> Option<&SelectorError> {
+        self.says.as_ref().err()
+    }
+
+    /// Whether something with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.says.as_ref().is_ok_and(|says| says.matches(labels))
+    }
+
+    /// Every key that the selector asks for, in the order of the text.
+    pub fn keys(&self) -> Vec<&str> {
+        let mut keys = Vec::new();
+        if let Ok(says) = &self.says {
+            says.collect_keys(&mut keys);
+        }
+        keys
+    }
+}
+
+impl From<String> for Selector {
+    fn from(text: String) -> Self {
+        Self { says: Expression::parse(&text), text }
+    }
+}
+
+/// As it is written.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Selector {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Selector {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// Everybody else sees a text.
+impl JsonSchema for Selector {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+impl Expression {
+    fn parse(text: &str) -> Result<Self, SelectorError> {
         if text.len() > LENGTH_LIMIT_BYTES {
             return Err(SelectorError {
                 at: 0,
@@ -57,25 +123,11 @@ impl Selector {
         let mut parser = SelectorParser { text, at: 0 };
         let expression = parser.union(0)?;
         match parser.peek() {
-            None => Ok(Self(expression)),
+            None => Ok(expression),
             Some(_) => Err(parser.error("`)` without its `(`")),
         }
     }
 
-    /// Whether something with these labels is selected.
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.matches(labels)
-    }
-
-    /// Every key that the selector asks for, in the order of the text.
-    pub fn keys(&self) -> Vec<&str> {
-        let mut keys = Vec::new();
-        self.0.collect_keys(&mut keys);
-        keys
-    }
-}
-
-impl Expression {
     fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         match self {
             Self::Term { key, value } => labels.get(key) == Some(value),
@@ -216,7 +268,8 @@ mod tests {
             "@name=e env=staging tier=teams region=eu",
             "@name=f",
         ];
-        let parsed = Selector::parse(selector).unwrap();
+        let parsed = Selector::from(selector.to_owned());
+        assert_eq!(parsed.problem(), None, "{selector}");
         let selected: Vec<_> = runtimes
             .iter()
             .map(|text| labels(text))
@@ -227,7 +280,7 @@ mod tests {
     }
 
     fn check_error(selector: &str, at: usize, message: &str) {
-        let error = Selector::parse(selector).unwrap_err();
+        let error = Expression::parse(selector).unwrap_err();
         assert_eq!((error.at, error.message.as_str()), (at, message), "{selector}");
     }
 
@@ -274,7 +327,7 @@ mod tests {
     fn automatic_labels_are_labels() {
         check("@name=a +@name=f", "af");
         assert_eq!(
-            Selector::parse("@group=x (a-b=c -d=e)").unwrap().keys(),
+            Selector::from("@group=x (a-b=c -d=e)".to_owned()).keys(),
             ["@group", "a-b", "d"]
         );
     }
@@ -300,7 +353,7 @@ mod tests {
     proptest! {
         #[test]
         fn parsing_never_panics(text in "([a-c=()+ -]|\\PC){0,30}") {
-            let _ = Selector::parse(&text);
+            let _ = Selector::from(text);
         }
     }
 }

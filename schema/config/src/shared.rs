@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use schema::id::{ApplicationName, RuntimeName};
 
 use crate::diagnostic::Diagnostic;
-use crate::selector::Selector;
 use crate::template::Template;
 use crate::{
     Application, Body, CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, Runtime,
@@ -185,7 +184,7 @@ fn of_groups<'a>(
     let mut found = Vec::new();
     for group in &application.release_channel_groups {
         // What is wrong with a selector is told elsewhere.
-        let Ok(selector) = Selector::parse(&group.runtime_selector) else { continue };
+        let selector = &group.runtime_selector;
         for (name, RuntimeOfDocument { runtime, role, .. }) in runtimes {
             let mut labels: BTreeMap<String, String> = runtime
                 .labels

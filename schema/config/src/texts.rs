@@ -15,9 +15,9 @@ use crate::template::{
 };
 use crate::yaml::{self, Visited, YamlNode};
 use crate::{
-    Application, Body, CustomRuntimeValues, Document, EffectiveRuntime, EnvValue, Exec,
-    ParameterDefinition, ParameterKind, ParameterValueKind, Runtime, RuntimeCommand, SecretValue, Service, TaskConfig,
-    builtins,
+    Application, Body, ChannelTemplate, CustomRuntimeValues, Document, EffectiveRuntime, EnvValue,
+    Exec, ParameterDefinition, ParameterKind, ParameterValueKind, Runtime, RuntimeCommand,
+    SecretValue, Service, TaskConfig, builtins,
 };
 
 /// What is said of a text with such a character: environment and arguments end at it. Source:
@@ -212,15 +212,28 @@ impl Texts<'_> {
                     &of_release,
                 );
             }
-            for (field, value) in [
-                ("name", serde_json::to_value(&template.name)),
-                ("runtimes", serde_json::to_value(&template.runtimes)),
-                ("constants", serde_json::to_value(&template.constants)),
-                ("labels", serde_json::to_value(&template.labels)),
-                ("preconditions", serde_json::to_value(&template.preconditions)),
-            ] {
-                self.value(&value, &format!("{at}/template/{field}"), &names);
-            }
+            self.group_template(template, &format!("{at}/template"), &names);
+        }
+    }
+
+    fn group_template(&mut self, template: &ChannelTemplate, at: &str, names: &NamesInScope) {
+        self.optional(&template.name, &format!("{at}/name"), names);
+        for (index, entry) in template.runtimes.iter().enumerate() {
+            let at = format!("{at}/runtimes/{index}");
+            self.text(&entry.runtime, &format!("{at}/runtime"), names);
+            self.optional(&entry.name, &format!("{at}/name"), names);
+            self.optional(&entry.kind, &format!("{at}/type"), names);
+        }
+        for (index, constant) in template.constants.iter().enumerate() {
+            let at = format!("{at}/constants/{index}/string/value");
+            self.text(&constant.string.value, &at, names);
+        }
+        for (index, label) in template.labels.iter().enumerate() {
+            self.text(&label.value, &format!("{at}/labels/{index}/value"), names);
+        }
+        // Our own types always are JSON.
+        if let Ok(preconditions) = serde_json::to_value(&template.preconditions) {
+            self.strings(&preconditions, &format!("{at}/preconditions"), names);
         }
     }
 
@@ -275,20 +288,14 @@ impl Texts<'_> {
         }
     }
 
-    fn selector(&mut self, selector: &str, at: &str) {
-        if let Err(error) = Selector::parse(selector) {
-            self.problems.push(self.document.problem(at, format!("malformed selector: {error}")));
+    fn selector(&mut self, selector: &Selector, at: &str) {
+        if let Some(problem) = selector.problem() {
+            self.problems.push(self.document.problem(at, problem.to_string()));
         }
     }
 
-    /// All strings of a value. Types of our own always are JSON, of a depth that they bound, and
-    /// their keys need no escapes.
-    fn value(&mut self, value: &Result<Value, serde_json::Error>, at: &str, names: &NamesInScope) {
-        if let Ok(value) = value {
-            self.strings(value, at, names);
-        }
-    }
-
+    /// All strings of a value, as templates. Types of our own bound its depth, and their keys need
+    /// no escapes.
     fn strings(&mut self, value: &Value, at: &str, names: &NamesInScope) {
         match value {
             Value::String(text) => self.text(&text.as_str().into(), at, names),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::selector::Selector;
+use config::template::Template;
 use config::{ChannelGroup, ChannelTemplate, TemplateRuntime, builtins};
 use schema::id::{ChannelName, ConnectionName, RuntimeName};
 
@@ -20,15 +20,10 @@ pub(super) fn expand(
     channels: &mut Vec<Channel>,
     problems: &mut Problems,
 ) {
-    let selector = match Selector::parse(&group.runtime_selector) {
-        Ok(selector) => selector,
-        Err(error) => {
-            let mut problem =
-                place.field("runtimeSelector").problem(format!("malformed selector: {error}"));
-            problem.offset = error.at;
-            return problems.add(problem);
-        }
-    };
+    let selector = &group.runtime_selector;
+    if let Some(problem) = selector.problem() {
+        return problems.add(place.field("runtimeSelector").problem(problem.to_string()));
+    }
     let mut found = false;
     for runtime in configs.runtimes() {
         let runtime = &runtime.name;
@@ -61,8 +56,8 @@ pub(super) fn expand(
             place
                 .field("runtimeSelector")
                 .problem(format!(
-                    "the selector `{}` of group `{}` matches no runtime",
-                    group.runtime_selector, group.name
+                    "the selector `{selector}` of group `{}` matches no runtime",
+                    group.name
                 ))
                 .help(help),
         );
@@ -121,9 +116,9 @@ fn from_template(
     let mut preconditions = template.preconditions.clone();
     for (precondition, place) in preconditions.iter_mut().zip(&precondition_places) {
         let place = place.field(precondition.field());
-        for (field, text) in precondition.texts_mut() {
-            *text = rendered(text, scope, &place.field(field), problems);
-        }
+        precondition.map_texts(&mut |field, text| {
+            rendered(&text.into(), scope, &place.field(field), problems)
+        });
     }
     Some(Channel {
         name,
@@ -184,17 +179,17 @@ fn from_template_runtimes(
 
 /// The rendered text; what is wrong goes into `problems`, and the text as it stands is used on.
 fn rendered(
-    text: &str,
+    text: &Template,
     scope: &TemplateScope,
     place: &DocumentField,
     problems: &mut Problems,
 ) -> String {
-    match template::render(&text.into(), scope) {
+    match template::render(text, scope) {
         Ok(Rendered::Text(text)) => text,
-        Ok(Rendered::Unknown | Rendered::Secret(_)) => text.to_owned(),
+        Ok(Rendered::Unknown | Rendered::Secret(_)) => text.to_string(),
         Err(errors) => {
             problems.add_template(place, errors);
-            text.to_owned()
+            text.to_string()
         }
     }
 }

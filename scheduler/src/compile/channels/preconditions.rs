@@ -54,8 +54,8 @@ pub(super) fn gate(
                         }
                     }
                 }
-                StableChannels::Selector(text) => {
-                    selected(text, stable.allow_empty, &place.field("selector"), all, problems)?
+                StableChannels::Selector(selector) => {
+                    selected(selector, stable.allow_empty, &place.field("selector"), all, problems)?
                 }
             };
             Some(Gate::ChannelsStable { channels })
@@ -75,21 +75,16 @@ pub(super) fn gate(
 }
 
 pub(super) fn selected(
-    text: &str,
+    selector: &Selector,
     allow_empty: bool,
     place: &DocumentField,
     all: &[(ChannelName, BTreeMap<String, String>)],
     problems: &mut Problems,
 ) -> Option<Vec<ChannelName>> {
-    let selector = match Selector::parse(text) {
-        Ok(selector) => selector,
-        Err(error) => {
-            let mut problem = place.problem(format!("malformed selector: {error}"));
-            problem.offset = error.at;
-            problems.add(problem);
-            return None;
-        }
-    };
+    if let Some(problem) = selector.problem() {
+        problems.add(place.problem(problem.to_string()));
+        return None;
+    }
     let channels: Vec<ChannelName> = all
         .iter()
         .filter(|(_, labels)| selector.matches(labels))
@@ -99,7 +94,7 @@ pub(super) fn selected(
         problems.add(
             place
                 .problem(format!(
-                    "the selector `{text}` matches no release channel of the application"
+                    "the selector `{selector}` matches no release channel of the application"
                 ))
                 .help(
                     "check labels and groups of the channels, or set `allowEmpty: true` when \

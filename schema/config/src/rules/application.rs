@@ -2,7 +2,7 @@
 
 use super::Rules;
 use crate::precondition::{self, Precondition};
-use crate::{Application, ChannelGroup, Constant};
+use crate::{Application, ChannelGroup, Constant, ConstantTemplate};
 
 impl Rules<'_> {
     pub(super) fn application(&mut self, application: &Application, at: &str) {
@@ -38,7 +38,9 @@ impl Rules<'_> {
         {
             if let Some(template) = template {
                 let at = format!("{at}/releaseChannelGroups/{index}/template");
-                self.channel(&template.constants, &template.preconditions, &at, true);
+                let constants = template.constants.iter().map(ConstantTemplate::as_written);
+                let constants: Vec<_> = constants.collect();
+                self.channel(&constants, &template.preconditions, &at, true);
             }
         }
     }
