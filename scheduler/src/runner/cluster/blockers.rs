@@ -27,6 +27,10 @@ use super::sight::event_words;
 use crate::compile::ClusterPlace;
 use crate::runner::{self, News, RunnerEvent};
 
+mod way_out;
+
+pub(super) use way_out::WaitEnd;
+
 /// Shortest time between two words about one job: the cluster puts the same thing in turns
 /// (ErrImagePull, ImagePullBackOff), and each telling is a commit.
 const TELL_EVERY: Duration = Duration::from_secs(10);
@@ -44,33 +48,44 @@ const NOBODY_KNOWS: &str =
 /// What follows where a job was seen, and is not any more.
 const NOBODY_SEES: &str = "nobody sees what becomes of it, but for what its wrapper reports";
 
-/// What else ends a wait for a cluster that does not let us look. Also in the words of [`way_out`].
-const OR_CANCELLED: &str = ", or when somebody cancels the job";
-
 /// What a job waits for that has not started, in the cluster's own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StartBlocker {
     /// For people.
     pub(super) why: String,
-    /// What would end it, as the end of "it ends when …".
-    pub(super) ends_when: &'static str,
+    /// What would end it.
+    end: WaitEnd,
+    /// Whether somebody may still cancel the job.
+    may_cancel: bool,
     /// Whether it is so of a job that runs, too.
     pub(super) is_unseen: bool,
-    /// Whether another try may find it otherwise: room on a node, say, but not the name of an
-    /// image.
-    pub(super) surroundings: bool,
 }
 
 impl StartBlocker {
-    /// The wait that a status or an event of this reason means.
-    pub(super) fn new(reason: &str, why: String) -> Self {
-        let (ends_when, surroundings) = way_out(reason, &why);
-        Self { why: beginning(&why, WORDS_LIMIT_BYTES), ends_when, surroundings, is_unseen: false }
+    /// The wait that a status or an event of this reason means, in the cluster's words.
+    pub(super) fn said(reason: &str, why: String) -> Self {
+        Self::new(WaitEnd::of(reason, &why), why)
+    }
+
+    /// A wait that this would end.
+    pub(super) fn new(end: WaitEnd, why: String) -> Self {
+        let why = beginning(&why, WORDS_LIMIT_BYTES);
+        Self { why, end, may_cancel: true, is_unseen: false }
+    }
+
+    /// What would end it, as the end of "it ends when …".
+    pub(super) fn ends_when(&self) -> String {
+        self.end.words(self.may_cancel)
+    }
+
+    /// Whether another try makes sense when it did not end in time.
+    pub(super) fn surroundings(&self) -> bool {
+        self.end.is_of_the_surroundings()
     }
 
     /// What became of a job of an earlier life of the daemon cannot be looked at.
     pub(super) fn unseen(why: &str) -> Self {
-        Self::lost("Unseen", why, NOBODY_KNOWS, "")
+        Self::lost(WaitEnd::ClusterAnswers, why, NOBODY_KNOWS, "")
     }
 
     /// The same, because of what the cluster says to whoever looks.
@@ -86,21 +101,24 @@ impl StartBlocker {
     fn lost_for(lost: &LostWatch, place: &ClusterPlace, so: &str) -> Self {
         match &lost.refusal {
             None => {
-                Self::lost("Unseen", &format!("its cluster cannot be asked: {}", lost.why), so, "")
+                let why = format!("its cluster cannot be asked: {}", lost.why);
+                Self::lost(WaitEnd::ClusterAnswers, &why, so, "")
             }
-            Some(WatchRefusal::Unauthorized(why)) => Self::lost("Unauthorized", why, so, ""),
+            Some(WatchRefusal::Unauthorized(why)) => {
+                Self::lost(WaitEnd::CredentialsAccepted, why, so, "")
+            }
             Some(WatchRefusal::Forbidden { verb, resource, said }) => {
                 let (why, remedy) = rights::forbidden(place, verb, resource, said);
-                Self::lost("Unpermitted", &why, so, &format!("; {remedy}"))
+                Self::lost(WaitEnd::RightGiven, &why, so, &format!("; {remedy}"))
             }
         }
     }
 
-    fn lost(reason: &str, why: &str, so: &str, remedy: &str) -> Self {
+    fn lost(end: WaitEnd, why: &str, so: &str, remedy: &str) -> Self {
         // A page of somebody who answers in the cluster's place may be long, and what to do comes
         // after it.
         let why = beginning(why, WORDS_LIMIT_BYTES / 2);
-        Self { is_unseen: true, ..Self::new(reason, format!("{why}, so {so}{remedy}")) }
+        Self { is_unseen: true, ..Self::new(end, format!("{why}, so {so}{remedy}")) }
     }
 
     /// It runs, and the cluster has not answered yet to its stop.
@@ -109,7 +127,7 @@ impl StartBlocker {
             "it was not asked to end yet: its cluster has not answered for {} s",
             UNSEEN_WITHIN.as_secs()
         );
-        Self { is_unseen: true, ..Self::new("Unstopped", why) }
+        Self { is_unseen: true, ..Self::new(WaitEnd::StopTaken, why) }
     }
 
     /// It runs, and the cluster did not take its stop, which is made again every
@@ -117,7 +135,7 @@ impl StartBlocker {
     pub(super) fn unstopped(refused: &RequestRefusal) -> Self {
         Self {
             is_unseen: true,
-            ..Self::new("Unstopped", format!("it was not asked to end: {}", refused.why()))
+            ..Self::new(WaitEnd::StopTaken, format!("it was not asked to end: {}", refused.why()))
         }
     }
 
@@ -125,97 +143,22 @@ impl StartBlocker {
     /// made again every [`super::withdraw::LEAVE_EVERY`].
     pub(super) fn unwithdrawn(gate: &str, refused: &RequestRefusal) -> Self {
         let why = format!("it may not begin any more ({gate}), and is not deleted yet: ");
-        Self::new("Unwithdrawn", format!("{why}{}", refused.why()))
+        Self::new(WaitEnd::DeletionTaken, format!("{why}{}", refused.why()))
     }
 
     /// The same of one that was asked to stop: that is made again by itself, and nobody has to
     /// cancel it once more.
     fn of_a_stopped(self) -> Self {
-        match self.ends_when.strip_suffix(OR_CANCELLED) {
-            Some(ends_when) => {
-                let why = format!("it is not known to have been asked to end: {}", self.why);
-                Self { why, ends_when, ..self }
-            }
-            None => self,
+        if !self.end.or_by_cancelling() {
+            return self;
         }
+        let why = format!("it is not known to have been asked to end: {}", self.why);
+        Self { why, may_cancel: false, ..self }
     }
 
     /// The cluster refuses or does not answer, and is asked again.
     pub(super) fn refused(why: &str) -> Self {
-        let reason = if why.contains("exceeded quota") { "FailedCreate" } else { "Refused" };
-        Self { surroundings: true, ..Self::new(reason, why.to_owned()) }
-    }
-}
-
-/// What would end a wait, and whether another try makes sense when it did not end in time.
-fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
-    match reason {
-        "ErrImagePull" | "ImagePullBackOff" | "RegistryUnavailable" | "ImageInspectError" => {
-            ("the image can be pulled: look at its name, the registry and the pull secret", false)
-        }
-        "ErrImageNeverPull" => {
-            ("the image is on the node, from which alone it may be taken", false)
-        }
-        "InvalidImageName" => ("a release with a legal image name takes its place", false),
-        "CreateContainerConfigError"
-            if why.contains("runAsNonRoot")
-                || why.contains("non-root")
-                || why.contains("run as root") =>
-        {
-            (
-                "its image has a user by number, or `runAsUser` in its `securityContext` says one",
-                false,
-            )
-        }
-        "CreateContainerConfigError" => {
-            ("the Secret or ConfigMap that it names is there, with that key", false)
-        }
-        "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => {
-            ("the volume can be mounted: make what it names", false)
-        }
-        "Unschedulable" => ("a node has room for it", true),
-        "SchedulingGated" => ("its scheduling gates are removed", true),
-        "Suspended" => ("somebody resumes its Job", true),
-        // Of how many there may be, be they over or not.
-        "FailedCreate"
-            if why.contains("exceeded quota")
-                && ["count/", "secrets="].iter().any(|counted| why.contains(counted)) =>
-        {
-            ("older Jobs are removed, which their Secrets go with, or the quota is raised", true)
-        }
-        "FailedCreate" if why.contains("exceeded quota") => {
-            ("other Pods end or the quota is raised", true)
-        }
-        "FailedCreate" if why.contains("not found") => ("what it names is made", false),
-        "FailedCreate" if why.contains("forbidden") || why.contains("denied") => {
-            ("the namespace's policy admits its Pod", false)
-        }
-        "FailedCreate" => ("its Pod can be made", true),
-        "Refused" => ("the cluster answers and takes it", true),
-        "Unpermitted" => {
-            ("the scheduler's account has this right, or when somebody cancels the job", true)
-        }
-        "Unauthorized" => (
-            "the kubeconfig gives credentials that the cluster accepts, or when somebody cancels \
-             the job",
-            true,
-        ),
-        "Unseen" => ("the cluster answers, or when somebody cancels the job", true),
-        "Unstopped" => (
-            "the cluster takes the stop, which is tried again every 5 s, or it ends by itself",
-            true,
-        ),
-        "Unwithdrawn" => (
-            "the cluster takes the deletion of its Job, which is tried again every 3 s, or its \
-             gates are open again",
-            true,
-        ),
-        "InitRunning" => ("it has ended", false),
-        "CrashLoopBackOff" => ("its next try starts", false),
-        "FailedCreatePodSandBox" | "FailedKillPod" | "NetworkNotReady" => {
-            ("its node can start Pods again", true)
-        }
-        _ => ("its node can start its container", false),
+        Self::new(WaitEnd::quota(why).unwrap_or(WaitEnd::ClusterTakesIt), why.to_owned())
     }
 }
 
@@ -274,9 +217,9 @@ impl Teller {
         }
         let wait = said.now.clone().map(|wait| runner::JobWait {
             why: self.hidden.hide(&wait.why),
-            ends_when: wait.ends_when.to_owned(),
+            ends_when: wait.ends_when(),
             until: self.until,
-            surroundings: wait.surroundings,
+            surroundings: wait.surroundings(),
             is_unseen: wait.is_unseen,
         });
         // A queue that is full has more important news; these words can wait.
@@ -320,7 +263,7 @@ impl JobFollower {
         let (reason, message) =
             (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
         let said = event_words(pod, event.involved_object.field_path.as_deref(), &reason, &message);
-        Some(StartBlocker::new(&reason, said))
+        Some(StartBlocker::said(&reason, said))
     }
 }
 
@@ -330,7 +273,7 @@ mod tests {
 
     #[test]
     fn words_are_cut_at_a_character() {
-        let wait = StartBlocker::new("Unschedulable", "é".repeat(WORDS_LIMIT_BYTES));
+        let wait = StartBlocker::new(WaitEnd::NodeHasRoom, "é".repeat(WORDS_LIMIT_BYTES));
         assert!(
             wait.why.len() <= WORDS_LIMIT_BYTES + '…'.len_utf8() && wait.why.ends_with("é…"),
             "{}",
@@ -353,7 +296,7 @@ mod tests {
                 .ok()
                 .map(|told| matches!(told, RunnerEvent::Waits { wait: Some(_), .. }))
         };
-        let wait = |why: &str| StartBlocker::new("ErrImagePull", why.to_owned());
+        let wait = |why: &str| StartBlocker::new(WaitEnd::ImageCanBePulled, why.to_owned());
         let start = Instant::now() + TELL_EVERY;
         teller.tell_at(None, start);
         assert_eq!((words(), teller.due()), (None, None), "nothing was told, and nothing is");

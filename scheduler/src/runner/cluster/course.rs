@@ -84,6 +84,17 @@ pub(super) struct Course {
 }
 
 impl Course {
+    /// What counts of all that can be told of one that has not started: that nobody sees it any
+    /// more, since what it waited for when it was last seen may be over; that the cluster took
+    /// neither its stop nor its deletion, which it waits for then; and else what it says itself.
+    pub(super) fn keeps_from_starting<'a>(
+        &'a self,
+        said: Option<&'a StartBlocker>,
+    ) -> Option<&'a StartBlocker> {
+        let ours = [&self.unwatched, &self.unstopped, &self.unwithdrawn];
+        ours.into_iter().find_map(Option::as_ref).or(said)
+    }
+
     pub(super) fn new(deadline: Instant, times_out_at: Option<Instant>, started: bool) -> Self {
         let now = Instant::now();
         Self {

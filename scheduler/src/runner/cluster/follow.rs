@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::ClusterInner;
 use super::ask::{Asking, RequestRefusal, ask};
-use super::blockers::{StartBlocker, Teller};
+use super::blockers::{StartBlocker, Teller, WaitEnd};
 use super::clusters::Cluster;
 use super::course::Course;
 use super::hidden::SecretFinder;
@@ -265,9 +265,7 @@ impl JobFollower {
         let wait = self.unsure_why.clone().or(wait).or(said);
         let was_seen = sight.job.is_some() || sight.pod.is_some();
         if was_seen && !course.started && !course.deleted {
-            // What it waited for when it was last seen may be over.
-            let unwatched = course.unwatched.as_ref().or(course.unstopped.as_ref());
-            self.teller.tell(unwatched.or(course.unwithdrawn.as_ref()).or(wait.as_ref()));
+            self.teller.tell(course.keeps_from_starting(wait.as_ref()));
         }
         course.waits_for = wait.or(course.waits_for.take());
     }
@@ -278,7 +276,7 @@ impl JobFollower {
             let by =
                 if self.record.held { "by its own file" } else { "by somebody in the cluster" };
             return Some(StartBlocker::new(
-                "Suspended",
+                WaitEnd::Resumed,
                 format!("Suspended: its Job is suspended {by}"),
             ));
         }

@@ -93,7 +93,7 @@ impl JobFollower {
             } else if let (true, Some(wait)) = (course.gave_up, &course.waits_for) {
                 *never = Never {
                     why: format!("it did not start in time: {}", wait.why),
-                    cause: NeverCause::of(wait.surroundings),
+                    cause: NeverCause::of(wait.surroundings()),
                 };
             } else if course.gave_up {
                 never.why = "it did not start in time".to_owned();

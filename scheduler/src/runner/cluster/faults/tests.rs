@@ -314,7 +314,7 @@ fn a_watch_that_is_forbidden_tells_the_right_that_it_lacks_and_what_gives_it() {
         wait.why
     );
     assert_eq!(
-        wait.ends_when,
+        wait.ends_when(),
         "the scheduler's account has this right, or when somebody cancels the job"
     );
     let late = of(&watcher::Error::WatchError(status(403, "no")));

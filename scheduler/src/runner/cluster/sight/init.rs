@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 use super::container::cannot_start;
 use super::secretive::{ReadIt, knows_a_secret, node_words, untold};
 use super::{asked_to_end, ended, runs, time, tries};
-use crate::runner::cluster::blockers::StartBlocker;
+use crate::runner::cluster::blockers::{StartBlocker, WaitEnd};
 use crate::runner::cluster::job;
 
 /// The init container that failed and is begun anew, also one that is to run beside the command;
@@ -28,12 +28,13 @@ pub(super) fn waits_for_init(pod: &Pod) -> Option<StartBlocker> {
             "its init container `{name}` ended with {code}: {said}; it was begun anew {count} \
              times, and the command waits for it"
         );
-        return Some(StartBlocker::new("InitFailed", text));
+        return Some(StartBlocker::new(WaitEnd::NodeStartsContainer, text));
     }
     let container = all
         .filter(|container| is_of_the_user(pod, &container.name))
         .find(|container| runs(container))?;
-    Some(StartBlocker::new("InitRunning", format!("its init container `{}` runs", container.name)))
+    let why = format!("its init container `{}` runs", container.name);
+    Some(StartBlocker::new(WaitEnd::InitContainerEnds, why))
 }
 
 /// Whether an init container is the user's, and one that the command waits for.

@@ -39,7 +39,7 @@ fn line(seen: &SightOutcome) -> String {
         SightOutcome::Waiting(None) => "waits".to_owned(),
         SightOutcome::Waiting(Some(wait)) => format!(
             "waits{}: {}",
-            if wait.surroundings { " for the surroundings" } else { "" },
+            if wait.surroundings() { " for the surroundings" } else { "" },
             wait.why
         ),
         SightOutcome::Running { since } => {

@@ -52,7 +52,7 @@ pub(super) fn waits_for(
         .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     if let Some(condition) = unscheduled {
         let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
-        return Some(StartBlocker::new(
+        return Some(StartBlocker::said(
             reason,
             words(Some(reason), condition.message.as_deref(), reason),
         ));
@@ -74,7 +74,7 @@ pub(super) fn waits_for(
                 waiting.message.as_deref(),
                 "its container waits",
             );
-            return Some(StartBlocker::new(reason, said));
+            return Some(StartBlocker::said(reason, said));
         }
     }
     None
