@@ -27,7 +27,13 @@ pub(crate) const RESTORING: &str = ".pvn-restore-";
 pub enum BelongsError {
     /// It belongs to another one.
     #[error(
-        "the data directory {0} belongs to the database {1}, and {2}. In `spool` and `instances` it holds what that database's jobs and service instances need, and jobs of it may run at this moment, so nothing was changed. Start with `--database-url sqlite:{1}`; or, when that database is lost, make a new data directory from a backup with `pvn-scheduler restore`; or give another --data-dir. To start anew in this directory, make sure that no job of it runs, and remove the file {0}/{FILE}: then what its instances keep in {0}/instances is removed, and nobody knows of its jobs any more",
+        "the data directory {0} belongs to the database {1}, and {2}. In `spool` and `instances` \
+         it holds what that database's jobs and service instances need, and jobs of it may run at \
+         this moment, so nothing was changed. Start with `--database-url sqlite:{1}`; or, when \
+         that database is lost, make a new data directory from a backup with `pvn-scheduler \
+         restore`; or give another --data-dir. To start anew in this directory, make sure that no \
+         job of it runs, and remove the file {0}/{FILE}: then what its instances keep in \
+         {0}/instances is removed, and nobody knows of its jobs any more",
         directory.display(), belongs_to.display(), what(database, belongs_to)
     )]
     Other {
@@ -40,9 +46,11 @@ pub enum BelongsError {
     },
     /// The database is a copy of one that is in use.
     #[error(
-        "the database {} is a copy of {}, which the pvn-scheduler with pid {pid} and the data directory {} uses at this moment: both would \
-         apply the same things, so nothing was changed. To look at a copy, make it with `pvn-scheduler backup` and `pvn-scheduler restore`: \
-         that one observes and applies nothing. To go on with this one in the place of the original, stop that scheduler for good",
+        "the database {} is a copy of {}, which the pvn-scheduler with pid {pid} and the data \
+         directory {} uses at this moment: both would apply the same things, so nothing was \
+         changed. To look at a copy, make it with `pvn-scheduler backup` and `pvn-scheduler \
+         restore`: that one observes and applies nothing. To go on with this one in the place of \
+         the original, stop that scheduler for good",
         database.display(), original.display(), owner.display()
     )]
     Copy {
@@ -57,7 +65,9 @@ pub enum BelongsError {
     },
     /// A restore into it was killed.
     #[error(
-        "the data directory {} holds what a restore left that was interrupted (`{left}`), so it is no data directory yet; remove all that is in it and restore again, or give another --data-dir",
+        "the data directory {} holds what a restore left that was interrupted (`{left}`), so it is \
+         no data directory yet; remove all that is in it and restore again, or give another \
+         --data-dir",
         directory.display()
     )]
     HalfRestored {
@@ -67,7 +77,10 @@ pub enum BelongsError {
         left: String,
     },
     /// The note cannot be read or written.
-    #[error("failed to read or write {}, which says which database the data directory belongs to", path.display())]
+    #[error(
+        "failed to read or write {}, which says which database the data directory belongs to",
+        path.display()
+    )]
     Io {
         /// The file.
         path: PathBuf,

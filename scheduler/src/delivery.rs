@@ -208,7 +208,10 @@ impl Delivery {
             (self.inner.directory.clone(), unfinished.iter().copied().collect());
         let found = self.inner.blocking.run(move || take_up(&directory, &unfinished)).await;
         let found = found.unwrap_or_else(|error| {
-            tracing::error!(%error, "the uploads of the last run cannot be read; their jobs are not known here any more");
+            tracing::error!(
+                %error,
+                "the uploads of the last run cannot be read; their jobs are not known here any more"
+            );
             Vec::new()
         });
         let mut taken = Vec::new();
@@ -231,7 +234,11 @@ impl Delivery {
         entry.cancelled.store(true, Ordering::Relaxed);
         // One small file: what asked for the stop counts it as done when we return.
         if let Err(error) = Staging::note_cancel(&entry.directory) {
-            tracing::warn!(%job, %error, "failed to note that the job is to be stopped; after a restart its wrapper is not told any more");
+            tracing::warn!(
+                %job, %error,
+                "failed to note that the job is to be stopped; after a restart its wrapper is not \
+                 told any more"
+            );
         }
         true
     }

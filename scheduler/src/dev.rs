@@ -87,7 +87,9 @@ async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failu
     };
     let ended = ended.unwrap_or_else(|| interrupted(arguments, console));
     let stopped = tokio::select! {
-        stopped = daemon.stop() => stopped.map_err(|error| Failure::user(format!("{:#}", anyhow::Error::from(error)))),
+        stopped = daemon.stop() => stopped.map_err(|error| {
+            Failure::user(format!("{:#}", anyhow::Error::from(error)))
+        }),
         () = stops.next() => std::process::exit(INTERRUPTED.into()),
     };
     ended.and_then(|code| stopped.map(|()| code))

@@ -13,7 +13,8 @@ use crate::store::{self, Fit, KeyMark, Store, StoreError};
 pub enum KeyError {
     /// There is none.
     #[error(
-        "the key file {} is not there, and the database {} is sealed with its key: secrets and configs open with no other one, so none was made. {PUT_BACK}",
+        "the key file {} is not there, and the database {} is sealed with its key: secrets and \
+         configs open with no other one, so none was made. {PUT_BACK}",
         key.display(), database.display()
     )]
     Missing {
@@ -24,7 +25,8 @@ pub enum KeyError {
     },
     /// It is another one.
     #[error(
-        "the database {} is sealed with another key than the one in {}: secrets and configs do not open with it, so nothing was changed. {PUT_BACK}",
+        "the database {} is sealed with another key than the one in {}: secrets and configs do not \
+         open with it, so nothing was changed. {PUT_BACK}",
         database.display(), key.display()
     )]
     Other {
@@ -35,10 +37,12 @@ pub enum KeyError {
     },
     /// It is a later one.
     #[error(
-        "the database {0} is sealed with two keys, and the one in {1} is the later: it opens {opens} of {tried} secrets and configs, but \
-         not the oldest. A pvn of before made it when it found none, so nothing was changed. Put the first key back there (the copy that \
-         was kept apart, or a backup made with --with-key) and set anew what does not open with it. Or, when the first is lost, go on \
-         with this one: sqlite3 '{0}' \"INSERT OR REPLACE INTO meta (key, value) VALUES ('key_check', '')\"",
+        "the database {0} is sealed with two keys, and the one in {1} is the later: it opens \
+         {opens} of {tried} secrets and configs, but not the oldest. A pvn of before made it when \
+         it found none, so nothing was changed. Put the first key back there (the copy that was \
+         kept apart, or a backup made with --with-key) and set anew what does not open with it. \
+         Or, when the first is lost, go on with this one: sqlite3 '{0}' \"INSERT OR REPLACE INTO \
+         meta (key, value) VALUES ('key_check', '')\"",
         database.display(), key.display()
     )]
     Later {

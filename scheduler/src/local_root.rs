@@ -62,7 +62,8 @@ async fn known_or(store: &Store, clock: &Clock, root: PathBuf, is_given: bool) -
     );
     tracing::warn!("{message}");
     let mut commit = Commit::default();
-    let data = serde_json::json!({"before": before.display().to_string(), "root": root.display().to_string()});
+    let (before, now) = (before.display().to_string(), root.display().to_string());
+    let data = serde_json::json!({"before": before, "root": now});
     commit.tell(&store.counters().await?, clock.now(), LogKind::LocalRootChanged, message, data);
     note(store, root, commit).await
 }

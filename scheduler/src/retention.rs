@@ -148,7 +148,10 @@ impl Retention {
                 Ok(()) if self.store.has_room() => PASS_EVERY,
                 Ok(()) => PASS_WHEN_FULL_EVERY,
                 Err(error) => {
-                    tracing::warn!(%error, "what is not kept any more could not all be removed; it is tried again");
+                    tracing::warn!(
+                        %error,
+                        "what is not kept any more could not all be removed; it is tried again"
+                    );
                     PASS_WHEN_FULL_EVERY
                 }
             };

@@ -23,7 +23,8 @@ pub const DEFAULT_MAX_APPLIES: u32 = 16;
 #[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
     /// Address to listen on; port 0 picks a free one
-    #[arg(long, env = "PVN_LISTEN", default_value = "127.0.0.1:7780", value_name = "ADDRESS", value_parser = listen_address)]
+    #[arg(long, env = "PVN_LISTEN", default_value = "127.0.0.1:7780")]
+    #[arg(value_name = "ADDRESS", value_parser = listen_address)]
     pub listen: SocketAddr,
 
     /// Address under which jobs elsewhere reach this daemon [default: the listening one]
@@ -69,21 +70,25 @@ pub struct Settings {
     pub secret_key_file: Option<PathBuf>,
 
     /// Fetches and getInfos that run at a time
-    #[arg(long, env = "PVN_MAX_FETCHES", default_value_t = DEFAULT_MAX_FETCHES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "PVN_MAX_FETCHES", default_value_t = DEFAULT_MAX_FETCHES)]
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_fetches: u32,
 
     /// Fetches and getInfos that run at a time in one runtime [default: a fair share, at most
     /// three quarters of all]
-    #[arg(long, env = "PVN_MAX_FETCHES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "PVN_MAX_FETCHES_PER_RUNTIME")]
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_fetches_per_runtime: Option<u32>,
 
     /// Applies that run at a time
-    #[arg(long, env = "PVN_MAX_APPLIES", default_value_t = DEFAULT_MAX_APPLIES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "PVN_MAX_APPLIES", default_value_t = DEFAULT_MAX_APPLIES)]
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies: u32,
 
     /// Applies that run at a time in one runtime, whatever its `maxConcurrency` says [default: a
     /// fair share, at most three quarters of all]
-    #[arg(long, env = "PVN_MAX_APPLIES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "PVN_MAX_APPLIES_PER_RUNTIME")]
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies_per_runtime: Option<u32>,
 
     /// What is kept for how long

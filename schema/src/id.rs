@@ -22,6 +22,9 @@ pub struct ParseError {
     pub rule: &'static str,
 }
 
+/// What a name looks like, as a pattern; [`NAME_RULE`] says it in words.
+pub const NAME_PATTERN: &str = r"^[a-z]([a-z0-9-]*[a-z0-9])?$";
+
 const HEX_RULE: &str = "it must be the prefix and 32 lower-case hexadecimal digits";
 pub const NAME_RULE: &str = "names are 1 to 63 characters: lower-case letters, digits and `-`, \
                              starting with a letter and not ending with `-`";
@@ -114,7 +117,8 @@ macro_rules! id {
             type Err = ParseError;
 
             fn from_str(text: &str) -> Result<Self, ParseError> {
-                text.strip_prefix(Self::PREFIX).and_then(from_hex).map(Self).ok_or_else(|| ParseError {
+                let found = text.strip_prefix(Self::PREFIX).and_then(from_hex).map(Self);
+                found.ok_or_else(|| ParseError {
                     text: text.to_owned(),
                     what: $what,
                     rule: HEX_RULE,
@@ -151,7 +155,15 @@ macro_rules! name {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
         #[schemars(transparent)]
-        pub struct $type(#[schemars(with = "String", length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"), extend("patternErrorMessage" = NAME_RULE))] Box<str>);
+        pub struct $type(
+            #[schemars(
+                with = "String",
+                length(min = 1, max = 63),
+                regex(pattern = NAME_PATTERN),
+                extend("patternErrorMessage" = NAME_RULE)
+            )]
+            Box<str>,
+        );
 
         impl $type {
             /// The name as text.
@@ -187,11 +199,26 @@ macro_rules! name {
     };
 }
 
-name!(/** The name of an application, unique in the daemon. */ ApplicationName, "an application name");
-name!(/** The name of a service, unique in its application. */ ServiceName, "a service name");
-name!(/** The name of a release channel, unique in its application. */ ChannelName, "a release channel name");
-name!(/** The name of a runtime, unique in the daemon. */ RuntimeName, "a runtime name");
-name!(/** The name of a runtime connection, unique in its channel. */ ConnectionName, "a runtime connection name");
+name! {
+    /// The name of an application, unique in the daemon.
+    ApplicationName, "an application name"
+}
+name! {
+    /// The name of a service, unique in its application.
+    ServiceName, "a service name"
+}
+name! {
+    /// The name of a release channel, unique in its application.
+    ChannelName, "a release channel name"
+}
+name! {
+    /// The name of a runtime, unique in the daemon.
+    RuntimeName, "a runtime name"
+}
+name! {
+    /// The name of a runtime connection, unique in its channel.
+    ConnectionName, "a runtime connection name"
+}
 
 /// Where nobody says otherwise, a connection is called as its runtime is.
 impl From<&RuntimeName> for ConnectionName {
@@ -200,7 +227,10 @@ impl From<&RuntimeName> for ConnectionName {
     }
 }
 
-name!(/** The name of a group of release channels, unique in its application. */ GroupName, "a release channel group name");
+name! {
+    /// The name of a group of release channels, unique in its application.
+    GroupName, "a release channel group name"
+}
 
 /// Piece in which a reader is hashed: large enough that calls cost nothing beside the hashing.
 const PIECE_BYTES: usize = 256 << 10;

@@ -8,7 +8,8 @@ use std::path::Path;
 /// round, by which `keep` can be shown where `destroy` stands. Source: Unicode 16, `Bidi_Control`.
 pub fn steers(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}')
+        || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The beginning of a text, of at most so many bytes, for a sentence that cannot hold all of it;

@@ -2,9 +2,13 @@
 //! tables and on pages.
 
 macro_rules! words {
-    ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
+    (
+        $(#[$doc:meta])*
+        $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }
+    ) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub enum $type {
             $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)*
         }
@@ -29,7 +33,8 @@ macro_rules! words {
             type Err = crate::id::ParseError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|word| word.as_str() == text).ok_or_else(|| crate::id::ParseError {
+                let found = Self::ALL.iter().copied().find(|word| word.as_str() == text);
+                found.ok_or_else(|| crate::id::ParseError {
                     text: text.to_owned(),
                     what: concat!("a ", stringify!($type)),
                     rule: concat!("it must be one of ", $($word, " ",)*),

@@ -45,7 +45,10 @@ pub(crate) enum What {
     /// Deliver what a killed wrapper left in its spool directory
     Resume {
         /// How long to try
-        #[arg(long, value_name = "D", default_value = "15m", env = "PVN_DELIVERY_TIMEOUT", value_parser = positive)]
+        #[arg(
+            long, value_name = "D", default_value = "15m", env = "PVN_DELIVERY_TIMEOUT",
+            value_parser = positive
+        )]
         deliver_for: Duration,
         /// The spool directory
         directory: PathBuf,
@@ -128,7 +131,10 @@ pub(crate) struct ExecArguments {
     pub(crate) idle_timeout: Option<Duration>,
 
     /// Time between asking the command to stop and killing it
-    #[arg(long, value_name = "D", default_value = "10s", env = KILL_AFTER_VARIABLE, value_parser = length)]
+    #[arg(
+        long, value_name = "D", default_value = "10s", env = KILL_AFTER_VARIABLE,
+        value_parser = length
+    )]
     pub(crate) kill_after: Duration,
 
     /// Who gets the signals that the wrapper gets
@@ -152,7 +158,10 @@ pub(crate) struct ExecArguments {
     pub(crate) max_output: u64,
 
     /// How long to try to deliver the report
-    #[arg(long, value_name = "D", default_value = "15m", env = "PVN_DELIVERY_TIMEOUT", value_parser = positive)]
+    #[arg(
+        long, value_name = "D", default_value = "15m", env = "PVN_DELIVERY_TIMEOUT",
+        value_parser = positive
+    )]
     pub(crate) deliver_for: Duration,
 
     /// Where to keep output and report until they are delivered

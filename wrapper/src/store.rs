@@ -122,8 +122,11 @@ impl StreamStore {
     }
 
     fn keep(&mut self, mut bytes: &[u8], now: Instant) {
-        if matches!(&self.held, StreamBuffer::Memory(held) if held.len() + bytes.len() > INLINE_LIMIT_BYTES)
-        {
+        let held = match &self.held {
+            StreamBuffer::Memory(held) => Some(held.len()),
+            StreamBuffer::File(_) | StreamBuffer::Broken { .. } => None,
+        };
+        if held.is_some_and(|held| held + bytes.len() > INLINE_LIMIT_BYTES) {
             self.move_to_file();
         } else if self.live_at.is_none() {
             self.live_at = self.live_after.and_then(|after| now.checked_add(after));

@@ -29,14 +29,16 @@ const STYLES: Styles = Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl configs apply deploy/            apply every *.pvn.yaml in a directory, after showing what changes
+  pvnctl configs apply deploy/            apply every *.pvn.yaml in a directory, after showing \
+                                          what changes
   pvnctl services push web --app shop --param image=v2 --wait
   pvnctl services explain web --app shop --channel production
   pvnctl jobs logs job-… -f               follow a command's output
 
 Server and token:
   --server, else PVN_SERVER, else http://127.0.0.1:7780
-  --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the data directory (PVN_DATA_DIR, default ./pvn-data)
+  --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the data directory (PVN_DATA_DIR, \
+                 default ./pvn-data)
   --ca-file, else PVN_CA_FILE, else the system's authorities, for a scheduler that speaks https
 
 Exit codes:
@@ -45,7 +47,10 @@ Exit codes:
 
 /// Client of the pvn scheduler
 #[derive(Debug, Parser)]
-#[command(name = "pvnctl", version, about, after_help = EXAMPLES, styles = STYLES, max_term_width = 110, disable_help_subcommand = true)]
+#[command(
+    name = "pvnctl", version, about, after_help = EXAMPLES, styles = STYLES, max_term_width = 110,
+    disable_help_subcommand = true
+)]
 pub struct Cli {
     /// For every command.
     #[command(flatten)]

@@ -219,7 +219,10 @@ pub(super) fn task_job(
     if let Some(context) = &task.security_context {
         container.insert("securityContext".to_owned(), said(context));
     }
-    let mount = |volume: &config::Volume| json!({"name": volume.name, "mountPath": volume.mount.mount_path, "readOnly": volume.mount.read_only});
+    let mount = |volume: &config::Volume| {
+        let config::Mount { mount_path, read_only } = &volume.mount;
+        json!({"name": volume.name, "mountPath": mount_path, "readOnly": read_only})
+    };
     put_list(&mut container, "volumeMounts", task.volumes.iter().map(mount).collect());
 
     let mut pod = Map::new();

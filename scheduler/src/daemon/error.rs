@@ -103,8 +103,10 @@ pub enum RunError {
     Lease(StoreError),
     /// A directory that it works in is another one now, or gone.
     #[error(
-        "the directory {} was removed or replaced while this daemon used it; this daemon starts nothing any more and ends, its jobs go on: \
-         put it back and start again. Where it is lost start without it, and how what ran in it ended is told as unknown", .0.display()
+        "the directory {} was removed or replaced while this daemon used it; this daemon starts \
+         nothing any more and ends, its jobs go on: put it back and start again. Where it is lost \
+         start without it, and how what ran in it ended is told as unknown",
+        .0.display()
     )]
     Removed(PathBuf),
     /// A task panicked: our bug.

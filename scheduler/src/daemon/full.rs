@@ -39,7 +39,10 @@ pub(super) async fn prune(
     match tokio::time::timeout(PRUNE_WITHIN, retention.pass()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            tracing::warn!(%error, "what is not kept any more could not all be removed; it is tried again")
+            tracing::warn!(
+                %error,
+                "what is not kept any more could not all be removed; it is tried again"
+            )
         }
         Err(_) => tracing::warn!(
             "there is more to remove than {} s are enough for; it goes on later",

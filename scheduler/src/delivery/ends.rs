@@ -70,7 +70,11 @@ impl Delivery {
             remove_all(&directory)
         });
         if let Err(error) = removed.await {
-            tracing::warn!(%job, %error, "failed to remove the uploads of a job that is over; they take up space until the next start");
+            tracing::warn!(
+                %job, %error,
+                "failed to remove the uploads of a job that is over; they take up space until the \
+                 next start"
+            );
         }
     }
 }

@@ -230,7 +230,8 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            8 => (0_usize..600, 0_usize..300).prop_map(|(offset, length)| Step::Send(offset, length)),
+            8 => (0_usize..600, 0_usize..300)
+                .prop_map(|(offset, length)| Step::Send(offset, length)),
             1 => Just(Step::Restart),
             1 => (0_usize..50).prop_map(Step::Lose),
             1 => Just(Step::Ask),
@@ -239,7 +240,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_pieces_come_what_is_held_is_the_beginning_of_the_truth(steps in prop::collection::vec(step(), 0..40)) {
+        fn whatever_pieces_come_what_is_held_is_the_beginning_of_the_truth(
+            steps in prop::collection::vec(step(), 0..40),
+        ) {
             let truth: Vec<u8> = (0..700_u32).map(|at| (at * 7 % 251) as u8).collect();
             let (_directory, mut held) = held();
             // The model: how much of the truth is held.
@@ -254,16 +257,20 @@ mod tests {
                             model = model.max(offset + piece.len());
                             Appended::Next(model as u64)
                         };
-                        prop_assert_eq!(held.append(offset as u64, piece, LIMIT).unwrap(), expected);
+                        let appended = held.append(offset as u64, piece, LIMIT).unwrap();
+                        prop_assert_eq!(appended, expected);
                     }
                     Step::Restart => held = GrowingFile::open(held.path().to_owned()).unwrap(),
                     Step::Lose(bytes) if model > 0 => {
                         model = model.saturating_sub(bytes);
-                        File::options().write(true).open(held.path()).unwrap().set_len(model as u64).unwrap();
+                        let file = File::options().write(true).open(held.path()).unwrap();
+                        file.set_len(model as u64).unwrap();
                         held = GrowingFile::open(held.path().to_owned()).unwrap();
                     }
                     Step::Lose(_) => {}
-                    Step::Ask => prop_assert_eq!(held.digest().unwrap(), BlobId::of(&truth[..model])),
+                    Step::Ask => {
+                        prop_assert_eq!(held.digest().unwrap(), BlobId::of(&truth[..model]));
+                    }
                 }
                 prop_assert_eq!(held.length(), model as u64);
                 prop_assert_eq!(content(&held), &truth[..model]);

@@ -45,7 +45,10 @@ impl Delivery {
             })
             .await;
         let end = salvaged.unwrap_or_else(|error| {
-            tracing::error!(%job, %error, "failed to store the output of a job; its end is told without it");
+            tracing::error!(
+                %job, %error,
+                "failed to store the output of a job; its end is told without it"
+            );
             end
         });
         self.inner.clone().tell_end(entry, end, gone && wrapper_gone).await;
@@ -55,7 +58,10 @@ impl Delivery {
     async fn kept_report(&self, entry: &UploadingJob) -> Option<Box<Report>> {
         let directory = entry.directory.clone();
         self.inner.blocking.run(move || Staging::report(&directory)).await.unwrap_or_else(|error| {
-            tracing::error!(job = %entry.order.job, %error, "the report of a job cannot be read; its end is told without it");
+            tracing::error!(
+                job = %entry.order.job, %error,
+                "the report of a job cannot be read; its end is told without it"
+            );
             None
         })
     }

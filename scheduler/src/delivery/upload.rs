@@ -64,7 +64,10 @@ pub enum UploadError {
     #[error("what was uploaded cannot be stored: {0}")]
     Disk(#[from] io::Error),
     /// The report is accepted and waits for the database.
-    #[error("the report is here and could not be stored within {} s; send it again", STORE_WAIT.as_secs())]
+    #[error(
+        "the report is here and could not be stored within {} s; send it again",
+        STORE_WAIT.as_secs()
+    )]
     NotStored,
     /// The daemon stops.
     #[error("the scheduler is stopping; send it again to its successor")]

@@ -100,7 +100,10 @@ pub(super) fn take_up(
         match take_up_one(&path, unfinished.contains(&job)) {
             Ok(left) => found.extend(left),
             Err(error) => {
-                tracing::error!(%job, %error, "the uploads of a job cannot be taken up; it is not known here any more")
+                tracing::error!(
+                    %job, %error,
+                    "the uploads of a job cannot be taken up; it is not known here any more"
+                )
             }
         }
     }

@@ -140,7 +140,8 @@ impl Session {
                     }
                 }
                 _ = look.tick(), if self.arguments.until_converged => {
-                    if let Some((code, said)) = self.converged(deadline).await?.and_then(|end| self.for_files(end, deadline)) {
+                    let end = self.converged(deadline).await?;
+                    if let Some((code, said)) = end.and_then(|end| self.for_files(end, deadline)) {
                         self.catch_up(console).await?;
                         if code == 0 && self.is_new {
                             self.tell_what_was_found(console).await?;

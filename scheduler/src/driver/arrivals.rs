@@ -123,7 +123,8 @@ impl DriverLoop {
         if row.ended_at.is_some() && !is_unsettled {
             let message =
                 format!("the end of {job} was told after it was given up ({})", row.status);
-            let data = serde_json::json!({"job": job, "said": {"status": ending.status, "exitCode": ending.exit_code}});
+            let said = serde_json::json!({"status": ending.status, "exitCode": ending.exit_code});
+            let data = serde_json::json!({"job": job, "said": said});
             let names = kept.map(|kept| kept.names.clone());
             batch.log(
                 &mut self.world,

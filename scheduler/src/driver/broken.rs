@@ -77,7 +77,10 @@ impl Batch {
         queue: &mut VecDeque<(InstanceId, Event)>,
     ) {
         let id = kept.state.instance();
-        tracing::error!(instance = %kept.names.label(), why, "an invariant is broken; the instance stops, please report this");
+        tracing::error!(
+            instance = %kept.names.label(), why,
+            "an invariant is broken; the instance stops, please report this"
+        );
         let names = kept.names.clone();
         if let Some(release) = kept.state.desired().map(|desired| desired.release) {
             self.changes.push(Change::ReleaseStatus {
@@ -110,7 +113,10 @@ impl Batch {
         let (state, actions) = match guarded(|| State::anew(id, known, now)) {
             Ok(made) => made,
             Err(why) => {
-                tracing::error!(instance = %stopped.names.label(), why, "an instance cannot be started anew; please report this");
+                tracing::error!(
+                    instance = %stopped.names.label(), why,
+                    "an instance cannot be started anew; please report this"
+                );
                 world.put_broken(stopped);
                 return false;
             }

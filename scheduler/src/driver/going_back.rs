@@ -114,7 +114,10 @@ impl DriverLoop {
             }
             GoBack::Now => {}
             GoBack::Dropped(why) => {
-                tracing::info!(instance = names.label(), %from, why, "the automatic rollback is not done");
+                tracing::info!(
+                    instance = names.label(), %from, why,
+                    "the automatic rollback is not done"
+                );
                 batch.send(&mut self.world, instance, Event::RollbackDropped { from: *from }, None);
             }
         }

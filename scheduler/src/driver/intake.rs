@@ -76,7 +76,10 @@ async fn read(blobs: &Blobs, performer: &Performer, job: JobId, end: &mut End) -
     let secrets = match performer.secrets(job).await {
         Ok(secrets) => secrets,
         Err(why) => {
-            tracing::warn!(%job, ?why, "the secrets of a job cannot be opened; people see less of what it printed");
+            tracing::warn!(
+                %job, ?why,
+                "the secrets of a job cannot be opened; people see less of what it printed"
+            );
             return Words::default();
         }
     };

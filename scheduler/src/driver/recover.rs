@@ -238,7 +238,10 @@ async fn sort_out(
             }
             Err((loaded, why)) => {
                 let id = InstanceId::of(loaded.service.0, loaded.channel.0);
-                tracing::error!(instance = %id, why, "the row of an instance cannot be used; the instance stands still");
+                tracing::error!(
+                    instance = %id, why,
+                    "the row of an instance cannot be used; the instance stands still"
+                );
                 let desired = store.desired(id).await.or_else(none_if_unreadable)?;
                 found.broken.push(Stopped::unreadable(*loaded, why, desired, observer, now));
             }

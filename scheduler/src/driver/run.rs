@@ -161,13 +161,17 @@ impl DriverLoop {
         let mut inputs = Vec::new();
         let is_late = !self.late.is_empty() && !self.world.lanes.holds_applies();
         let held = red.is_none() && (is_late || !self.held.is_empty());
+        let (wakes, notes) = (red.is_none() && wake.is_some(), red.is_none() && note.is_some());
+        let wake = wake.unwrap_or(Timestamp::from_millis(i64::MAX));
+        let note = note.unwrap_or_else(Instant::now);
+        let again = red.as_ref().map_or_else(Instant::now, |retry| retry.at);
         tokio::select! {
             () = std::future::ready(()), if held => {}
             () = self.stop.cancelled() => {}
             input = self.inbox.next(red.is_none()) => inputs.extend(input),
-            () = self.clock.sleep_until(wake.unwrap_or(Timestamp::from_millis(i64::MAX))), if red.is_none() && wake.is_some() => {}
-            () = tokio::time::sleep_until(note.unwrap_or_else(Instant::now)), if red.is_none() && note.is_some() => {}
-            () = tokio::time::sleep_until(red.as_ref().map_or_else(Instant::now, |retry| retry.at)), if red.is_some() => {}
+            () = self.clock.sleep_until(wake), if wakes => {}
+            () = tokio::time::sleep_until(note), if notes => {}
+            () = tokio::time::sleep_until(again), if red.is_some() => {}
         }
         while inputs.len() < BATCH_LIMIT
             && let Some(input) = self.inbox.next_here(red.is_none())

@@ -121,8 +121,12 @@ macro_rules! role {
 
         impl HandlerInput for $type {
             fn describe(operation: &mut Operation<'_>) {
-                operation.members.insert("security".to_owned(), serde_json::json!([{"bearer": []}]));
-                operation.explain(&format!("Needs a token with the role `{}` or a higher one.", Role::$role));
+                let bearer = serde_json::json!([{"bearer": []}]);
+                operation.members.insert("security".to_owned(), bearer);
+                operation.explain(&format!(
+                    "Needs a token with the role `{}` or a higher one.",
+                    Role::$role
+                ));
             }
         }
     };

@@ -153,24 +153,28 @@ impl Routes {
 
     /// The router, with the document as one more route.
     pub(super) fn finish(mut self) -> Router<Api> {
+        let what = "HTTP API of pvn-scheduler. Names and ids are accepted alike. Fields may be \
+                    added; what is here stays.";
+        let of_job = "The token that a job finds in PVN_TOKEN.";
         let document = json!({
             "openapi": "3.1.0",
             "info": {
                 "title": "pvn",
                 "version": env!("CARGO_PKG_VERSION"),
-                "description": "HTTP API of pvn-scheduler. Names and ids are accepted alike. Fields may be added; what is here stays.",
+                "description": what,
             },
             "paths": self.paths,
             "components": {
                 "schemas": self.schemas.take_definitions(true),
                 "securitySchemes": {
                     "bearer": {"type": "http", "scheme": "bearer", "description": "An API token."},
-                    "job": {"type": "http", "scheme": "bearer", "description": "The token that a job finds in PVN_TOKEN."},
+                    "job": {"type": "http", "scheme": "bearer", "description": of_job},
                 },
             },
         });
         let text: Arc<str> = document.to_string().into();
-        self.router.route(PATH, get(move || async move { ([(header::CONTENT_TYPE, "application/json")], text.to_string()) }))
+        let is_json = [(header::CONTENT_TYPE, "application/json")];
+        self.router.route(PATH, get(move || async move { (is_json, text.to_string()) }))
     }
 }
 

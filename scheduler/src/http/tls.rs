@@ -40,16 +40,25 @@ pub enum TlsError {
         source: rustls::pki_types::pem::Error,
     },
     /// Such a file, and nothing in it.
-    #[error("there is no certificate in {}; it must be PEM, the server's own certificate first", .0.display())]
+    #[error(
+        "there is no certificate in {}; it must be PEM, the server's own certificate first",
+        .0.display()
+    )]
     Empty(PathBuf),
     /// Nobody in it who could vouch for anybody.
     #[error("there is no certificate in {}; authorities are given as PEM", .0.display())]
     NoAuthority(PathBuf),
     /// Authorities that are too much for a job's Secret.
-    #[error("{} has more than {} KiB; give only the authorities that vouch for this daemon", .0.display(), AUTHORITIES_LIMIT_BYTES >> 10)]
+    #[error(
+        "{} has more than {} KiB; give only the authorities that vouch for this daemon",
+        .0.display(), AUTHORITIES_LIMIT_BYTES >> 10
+    )]
     Large(PathBuf),
     /// They do not belong together, or are of a kind that we do not speak.
-    #[error("the certificate in {} and the key in {} cannot be served together", files.certificate.display(), files.key.display())]
+    #[error(
+        "the certificate in {} and the key in {} cannot be served together",
+        files.certificate.display(), files.key.display()
+    )]
     Pair {
         /// Both.
         files: TlsFiles,
@@ -92,7 +101,10 @@ impl Tls {
         let was_wrong = std::mem::replace(&mut self.is_wrong, found.is_err());
         match found {
             Ok((chain, config)) if chain != self.chain => {
-                tracing::info!(file = %self.files.certificate.display(), "a new certificate is served from now on");
+                tracing::info!(
+                    file = %self.files.certificate.display(),
+                    "a new certificate is served from now on"
+                );
                 self.config.reload_from_config(config);
                 self.chain = chain;
             }

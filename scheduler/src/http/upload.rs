@@ -126,7 +126,10 @@ impl HandlerInput for Raw {
         let mut header = |name: &str, description: &str| {
             let parameters = operation.members.entry("parameters").or_insert_with(|| json!([]));
             let schema = json!({"type": "integer", "minimum": 0});
-            let parameter = json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema});
+            let parameter = json!({
+                "name": name, "in": "header", "required": false, "description": description,
+                "schema": schema,
+            });
             parameters.as_array_mut().expect("only lists are put here").push(parameter);
         };
         header(
@@ -179,7 +182,8 @@ impl AuthorizedJob {
             "{what} came for {} when it was over ({}); it changed nothing",
             row.id, row.status
         );
-        let data = json!({"job": row.id, "attempt": self.token.attempt, "from": self.origin, "said": said});
+        let (attempt, from) = (self.token.attempt, &self.origin);
+        let data = json!({"job": row.id, "attempt": attempt, "from": from, "said": said});
         note(api, row, kind, what, message, data).await
     }
 

@@ -188,7 +188,11 @@ impl Workshop {
             if let Some(_lock) = is_workshop.then(|| Self::abandoned(&left)).flatten()
                 && let Err(error) = std::fs::remove_dir_all(&left)
             {
-                tracing::warn!(%error, "failed to remove {}, which a backup left that was killed", left.display());
+                tracing::warn!(
+                    %error,
+                    "failed to remove {}, which a backup left that was killed",
+                    left.display()
+                );
             }
         }
         // Whatever the umask is.

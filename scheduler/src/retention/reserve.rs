@@ -43,10 +43,14 @@ impl ReserveAtOpen {
     pub fn make(database: &Path) -> Self {
         let reserve = beside(database);
         let is_given_up = match free(&reserve) {
-            Some(room) if !room.is_enough(OPENING_BYTES, OPENING_FILES) => give_up(&reserve).unwrap_or_else(|error| {
-                tracing::warn!(%error, path = %reserve.display(), "the room that was set aside for a full disk cannot be given up");
-                false
-            }),
+            Some(room) if !room.is_enough(OPENING_BYTES, OPENING_FILES) => give_up(&reserve)
+                .unwrap_or_else(|error| {
+                    tracing::warn!(
+                        %error, path = %reserve.display(),
+                        "the room that was set aside for a full disk cannot be given up"
+                    );
+                    false
+                }),
             _ => false,
         };
         if is_given_up {
@@ -165,7 +169,10 @@ fn set_aside(path: &Path, bytes: u64) {
         Ok(())
     };
     if let Err(error) = made() {
-        tracing::debug!(path = %path.display(), %error, "no room could be set aside for a full disk");
+        tracing::debug!(
+            path = %path.display(), %error,
+            "no room could be set aside for a full disk"
+        );
     }
 }
 

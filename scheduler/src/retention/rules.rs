@@ -26,24 +26,39 @@ const fn days(days: i64) -> Duration {
 #[command(next_help_heading = "Retention")]
 pub struct Policy {
     /// Newest jobs of each kind of each service instance that are kept whatever their age
-    #[arg(long = "retain-job-count", env = "PVN_RETAIN_JOB_COUNT", default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long = "retain-job-count", env = "PVN_RETAIN_JOB_COUNT", default_value_t = 50,
+        value_name = "N", value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub job_count: u32,
 
     /// Fetch and getInfo jobs are kept for this long
-    #[arg(long = "retain-jobs", env = "PVN_RETAIN_JOBS", default_value = "7d", value_name = "AGE", value_parser = age)]
+    #[arg(
+        long = "retain-jobs", env = "PVN_RETAIN_JOBS", default_value = "7d", value_name = "AGE",
+        value_parser = age
+    )]
     pub jobs: Duration,
 
     /// Applies and their output, releases, versions of configs, and what people did are kept for
     /// this long
-    #[arg(long = "retain-applies", env = "PVN_RETAIN_APPLIES", default_value = "365d", value_name = "AGE", value_parser = age)]
+    #[arg(
+        long = "retain-applies", env = "PVN_RETAIN_APPLIES", default_value = "365d",
+        value_name = "AGE", value_parser = age
+    )]
     pub applies: Duration,
 
     /// Output of fetch and getInfo jobs is kept for this long
-    #[arg(long = "retain-logs", env = "PVN_RETAIN_LOGS", default_value = "30d", value_name = "AGE", value_parser = age)]
+    #[arg(
+        long = "retain-logs", env = "PVN_RETAIN_LOGS", default_value = "30d", value_name = "AGE",
+        value_parser = age
+    )]
     pub logs: Duration,
 
     /// Entries of the log that are about no person, release or approval are kept for this long
-    #[arg(long = "retain-events", env = "PVN_RETAIN_EVENTS", default_value = "30d", value_name = "AGE", value_parser = age)]
+    #[arg(
+        long = "retain-events", env = "PVN_RETAIN_EVENTS", default_value = "30d",
+        value_name = "AGE", value_parser = age
+    )]
     pub events: Duration,
 }
 

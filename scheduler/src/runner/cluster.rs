@@ -170,7 +170,10 @@ impl ClusterRunner {
                 }
                 Ok(_) => never_started.push(*job),
                 Err(error) => {
-                    tracing::error!(%job, %error, "what is known of a job on a cluster cannot be read");
+                    tracing::error!(
+                        %job, %error,
+                        "what is known of a job on a cluster cannot be read"
+                    );
                     self.inner
                         .tell_unknown(*job, format!("what was known of it cannot be read: {error}"))
                         .await;
@@ -374,7 +377,10 @@ impl ClusterInner {
 
     fn remove(&self, job: JobId) {
         if let Err(error) = self.records.remove(job) {
-            tracing::warn!(%job, %error, "failed to remove what was known of a job; it takes up space until the next start");
+            tracing::warn!(
+                %job, %error,
+                "failed to remove what was known of a job; it takes up space until the next start"
+            );
         }
     }
 }

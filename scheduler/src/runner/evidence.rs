@@ -266,7 +266,8 @@ impl OutcomeEvidence {
     /// The same of what ended then. A try that had ended before is not all of them: there might
     /// have been more.
     fn was_over_time(&self, ended_at: Option<Timestamp>) -> bool {
-        let is_last = !matches!(&self.decides, Some(Decides::Job(said)) if said.as_ref().is_none_or(|said| !said.is_complete));
+        let is_over = |said: &Option<JobEnd>| said.as_ref().is_some_and(|said| said.is_complete);
+        let is_last = !matches!(&self.decides, Some(Decides::Job(said)) if !is_over(said));
         is_since(self.over_time, ended_at.filter(|_| is_last))
     }
 

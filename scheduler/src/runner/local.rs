@@ -153,7 +153,11 @@ impl LocalRunner {
             ),
             // Then more is told as not known to be gone than would have to be.
             Err(error) => {
-                tracing::warn!(%error, "failed to become the parent of orphans; what a killed wrapper leaves may go unseen")
+                tracing::warn!(
+                    %error,
+                    "failed to become the parent of orphans; what a killed wrapper leaves may go \
+                     unseen"
+                )
             }
         }
         Ok(Self { inner: Arc::new(inner) })
@@ -226,11 +230,16 @@ impl LocalRunner {
                     Ok(true) => tracing::warn!(
                         %job,
                         directory = %directory.path().display(),
-                        "a job runs that is over in the database or that the database does not know, as an older copy of it would not; \
-                         its directory is left alone until it ends"
+                        "a job runs that is over in the database or that the database does not \
+                         know, as an older copy of it would not; its directory is left alone \
+                         until it ends"
                     ),
                     Err(error) => {
-                        tracing::warn!(%job, %error, "failed to remove the spool directory; it takes up space until somebody does");
+                        tracing::warn!(
+                            %job, %error,
+                            "failed to remove the spool directory; it takes up space until \
+                             somebody does"
+                        );
                     }
                 }
                 inner.boot.forgotten(job);
@@ -253,7 +262,10 @@ impl LocalRunner {
         match listed.await {
             Ok(Ok(jobs)) => jobs,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the spool cannot be listed; what is left over in it takes up space");
+                tracing::warn!(
+                    %error,
+                    "the spool cannot be listed; what is left over in it takes up space"
+                );
                 Vec::new()
             }
             Err(_) => Vec::new(),

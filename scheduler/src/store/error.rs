@@ -46,7 +46,9 @@ pub enum StoreError {
     },
     /// Another daemon has it.
     #[error(
-        "the database {} is in use by {owner}; stop that one first, or give another --database-url", path.display()
+        "the database {} is in use by {owner}; stop that one first, or give another \
+         --database-url",
+        path.display()
     )]
     Owned {
         /// The database.
@@ -55,7 +57,10 @@ pub enum StoreError {
         owner: Box<LeaseHolder>,
     },
     /// It has more than one path, and SQLite a log for each.
-    #[error("the database {} {why}; by two paths its users would see nothing of each other", path.display())]
+    #[error(
+        "the database {} {why}; by two paths its users would see nothing of each other",
+        path.display()
+    )]
     Paths {
         /// The database.
         path: PathBuf,
@@ -64,14 +69,17 @@ pub enum StoreError {
     },
     /// It was ours, and another daemon has it now.
     #[error(
-        "the database was taken over by {}; this daemon starts nothing any more and ends, its jobs go on",
+        "the database was taken over by {}; this daemon starts nothing any more and ends, its jobs \
+         go on",
         .0.as_ref().map_or_else(|| "nobody that it knows of".to_owned(), ToString::to_string)
     )]
     Lost(Option<Box<LeaseHolder>>),
     /// It was ours, and its path leads to another file, or to none.
     #[error(
-        "the database {} was removed or replaced while this daemon used it; this daemon stores and starts nothing any more and ends, \
-         its jobs go on: put the database back, or restore a backup (`pvn-scheduler restore`), and start again", .0.display()
+        "the database {} was removed or replaced while this daemon used it; this daemon stores and \
+         starts nothing any more and ends, its jobs go on: put the database back, or restore a \
+         backup (`pvn-scheduler restore`), and start again",
+        .0.display()
     )]
     Removed(PathBuf),
     /// Sealed with another key.

@@ -342,7 +342,10 @@ impl Store {
             match self.renew().await {
                 Err(lost @ (StoreError::Lost(_) | StoreError::Removed(_))) => return lost,
                 Err(error) if was_renewed => {
-                    tracing::warn!(%error, "the lease of the database could not be renewed; trying again")
+                    tracing::warn!(
+                        %error,
+                        "the lease of the database could not be renewed; trying again"
+                    )
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the lease of the database could still not be renewed")
@@ -360,7 +363,10 @@ impl Store {
             .execute(&self.write)
             .await;
         if let Err(error) = released {
-            tracing::debug!(%error, "the database was not let go of; another data directory has to wait for it");
+            tracing::debug!(
+                %error,
+                "the database was not let go of; another data directory has to wait for it"
+            );
         }
         lease.held_until.store(0, Ordering::SeqCst);
     }

@@ -25,7 +25,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another daemon is there.
-    #[error("the data directory {} is in use by the pvn-scheduler with pid {pid}; stop that one first. With another --data-dir it would be a second scheduler that knows nothing of this one: give that only for other targets", path.display())]
+    #[error(
+        "the data directory {} is in use by the pvn-scheduler with pid {pid}; stop that one first. \
+         With another --data-dir it would be a second scheduler that knows nothing of this one: \
+         give that only for other targets",
+        path.display()
+    )]
     Held {
         /// The directory.
         path: PathBuf,

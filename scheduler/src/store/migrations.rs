@@ -10,7 +10,11 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 /// A file in `migrations/`, by its number and its name.
 macro_rules! steps {
     ($(($number:literal, $name:literal)),* $(,)?) => {
-        &[$(($number, include_str!(concat!("../../migrations/", $number, "_", $name, ".sql")), $name)),*]
+        &[$((
+            $number,
+            include_str!(concat!("../../migrations/", $number, "_", $name, ".sql")),
+            $name,
+        )),*]
     };
 }
 

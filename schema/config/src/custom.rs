@@ -65,7 +65,14 @@ message! {
     K8sPlace {
         /// The namespace, which must exist. Default: `pvn-proxy-runtime-` and the runtime's name,
         /// created when missing.
-        #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"), extend("patternErrorMessage" = "namespaces are 1 to 63 characters: lower-case letters, digits and `-`, not starting or ending with `-`"))]
+        #[schemars(
+            length(min = 1, max = 63),
+            regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"),
+            extend(
+                "patternErrorMessage" = "namespaces are 1 to 63 characters: lower-case letters, \
+                                         digits and `-`, not starting or ending with `-`"
+            )
+        )]
         namespace: Option<String>,
     }
 }

@@ -45,7 +45,10 @@ message! {
     /// A secret kept by the scheduler.
     SecretRef {
         /// Its key: 1 to 128 letters, digits, `.`, `_`, `-` and `/`.
-        #[schemars(regex(pattern = SECRET_KEY_PATTERN), extend("patternErrorMessage" = SECRET_KEY_RULE))]
+        #[schemars(
+            regex(pattern = SECRET_KEY_PATTERN),
+            extend("patternErrorMessage" = SECRET_KEY_RULE)
+        )]
         key: String,
         /// Its version, from 1. Default: the latest.
         #[schemars(range(min = 1))]

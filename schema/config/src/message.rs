@@ -6,7 +6,8 @@
 /// A message.
 macro_rules! message {
     ($(#[$meta:meta])* $type:ident { $($(#[$field_meta:meta])* $field:ident: $of:ty,)* }) => {
-        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, PartialEq)]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         $(#[$meta])*
         pub struct $type { $($(#[$field_meta])* pub $field: $of,)* }
@@ -19,9 +20,11 @@ pub(crate) use message;
 macro_rules! one_of {
     (
         $(#[doc = $doc:expr])* $(#[schemars($($schemars:tt)*)])*
-        $type:ident {
-            $($(#[doc = $field_doc:expr])* $(#[schemars($($field_schemars:tt)*)])* $field:ident: $of:ty => $variant:ident,)+
-        }
+        $type:ident {$(
+            $(#[doc = $field_doc:expr])*
+            $(#[schemars($($field_schemars:tt)*)])*
+            $field:ident: $of:ty => $variant:ident,
+        )+}
     ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq)]
@@ -32,12 +35,18 @@ macro_rules! one_of {
             #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
             #[serde(rename_all = "camelCase", deny_unknown_fields)]
             $(#[schemars($($schemars)*)])*
-            struct Written { $($(#[doc = $field_doc])* $(#[schemars($($field_schemars)*)])* $field: Option<$of>,)+ }
+            struct Written {$(
+                $(#[doc = $field_doc])*
+                $(#[schemars($($field_schemars)*)])*
+                $field: Option<$of>,
+            )+}
 
             impl From<&$type> for Written {
                 fn from(one: &$type) -> Self {
                     let mut written = Self { $($field: None,)+ };
-                    match one { $($type::$variant(value) => written.$field = Some(value.clone()),)+ }
+                    match one {$(
+                        $type::$variant(value) => written.$field = Some(value.clone()),
+                    )+}
                     written
                 }
             }
@@ -61,15 +70,23 @@ pub(crate) use one_of;
 macro_rules! message_with_one {
     (
         $(#[doc = $doc:expr])* $(#[schemars($($schemars:tt)*)])*
-        $type:ident {
-            $($(#[doc = $before_doc:expr])* $(#[serde($($before_serde:tt)*)])* $(#[schemars($($before_schemars:tt)*)])* $before:ident: $before_of:ty,)*
-        }
-        $(#[doc = $kind_doc:expr])* $kind:ident: $enum:ident {
-            $($(#[doc = $field_doc:expr])* $(#[schemars($($field_schemars:tt)*)])* $field:ident: $of:ty => $variant:ident,)+
-        }
-        {
-            $($(#[doc = $after_doc:expr])* $(#[serde($($after_serde:tt)*)])* $(#[schemars($($after_schemars:tt)*)])* $after:ident: $after_of:ty,)*
-        }
+        $type:ident {$(
+            $(#[doc = $before_doc:expr])*
+            $(#[serde($($before_serde:tt)*)])*
+            $(#[schemars($($before_schemars:tt)*)])*
+            $before:ident: $before_of:ty,
+        )*}
+        $(#[doc = $kind_doc:expr])* $kind:ident: $enum:ident {$(
+            $(#[doc = $field_doc:expr])*
+            $(#[schemars($($field_schemars:tt)*)])*
+            $field:ident: $of:ty => $variant:ident,
+        )+}
+        {$(
+            $(#[doc = $after_doc:expr])*
+            $(#[serde($($after_serde:tt)*)])*
+            $(#[schemars($($after_schemars:tt)*)])*
+            $after:ident: $after_of:ty,
+        )*}
     ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq)]
@@ -86,9 +103,23 @@ macro_rules! message_with_one {
             #[serde(rename_all = "camelCase", deny_unknown_fields)]
             $(#[schemars($($schemars)*)])*
             struct Written {
-                $($(#[doc = $before_doc])* $(#[serde($($before_serde)*)])* $(#[schemars($($before_schemars)*)])* $before: $before_of,)*
-                $($(#[doc = $field_doc])* $(#[schemars($($field_schemars)*)])* $field: Option<$of>,)+
-                $($(#[doc = $after_doc])* $(#[serde($($after_serde)*)])* $(#[schemars($($after_schemars)*)])* $after: $after_of,)*
+                $(
+                    $(#[doc = $before_doc])*
+                    $(#[serde($($before_serde)*)])*
+                    $(#[schemars($($before_schemars)*)])*
+                    $before: $before_of,
+                )*
+                $(
+                    $(#[doc = $field_doc])*
+                    $(#[schemars($($field_schemars)*)])*
+                    $field: Option<$of>,
+                )+
+                $(
+                    $(#[doc = $after_doc])*
+                    $(#[serde($($after_serde)*)])*
+                    $(#[schemars($($after_schemars)*)])*
+                    $after: $after_of,
+                )*
             }
 
             impl From<&$type> for Written {

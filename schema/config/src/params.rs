@@ -4,12 +4,26 @@ use crate::env::SecretRef;
 use crate::message::{message, message_with_one, one_of};
 use crate::template::Template;
 
+/// What the name of a parameter or a constant looks like, and the same in words.
+const NAME_PATTERN: &str = r"^[A-Za-z_][A-Za-z0-9_-]*$";
+const NAME_RULE: &str = "names of parameters and constants are letters, digits, `_` and `-`, \
+                         starting with a letter or `_`";
+
+/// What the tag or digest of an image looks like where it may be a template, and what else one is
+/// in words.
+pub(crate) const TAG_TEMPLATE_PATTERN: &str =
+    r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$";
+pub(crate) const TAG_RULE: &str = "a tag is letters, digits, `_`, `.` and `-`, not starting with \
+                                   `.` or `-`; a digest is `sha256:` and 64 hex digits";
+
 message_with_one! {
     /// A parameter: exactly one of the type fields says what it takes.
-    #[schemars(extend("x-exactlyOne" = ["string", "int", "dockerImage", "secret", "commit", "blob"]))]
+    #[schemars(extend("x-exactlyOne" = [
+        "string", "int", "dockerImage", "secret", "commit", "blob"
+    ]))]
     ParameterDefinition {
         /// Its name, as in `{{.Params.name}}`.
-        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
+        #[schemars(regex(pattern = NAME_PATTERN), extend("patternErrorMessage" = NAME_RULE))]
         name: String,
         /// What people should know about it.
         description: Option<String>,
@@ -55,7 +69,10 @@ message! {
     /// An image of a given repository.
     DockerImageParameter {
         /// The tag when none is given.
-        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64})$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
+        #[schemars(
+            regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64})$"),
+            extend("patternErrorMessage" = TAG_RULE)
+        )]
         default_tag: Option<String>,
         /// Registry and repository.
         image_registry_info: Option<ImageRegistryInfo>,
@@ -135,10 +152,12 @@ impl ParameterKind {
 
 message_with_one! {
     /// The value of a parameter: exactly one of the value fields.
-    #[schemars(extend("x-exactlyOne" = ["string", "int", "dockerImageTag", "secret", "commit", "blob"]))]
+    #[schemars(extend("x-exactlyOne" = [
+        "string", "int", "dockerImageTag", "secret", "commit", "blob"
+    ]))]
     ParameterValue {
         /// The parameter's name.
-        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
+        #[schemars(regex(pattern = NAME_PATTERN), extend("patternErrorMessage" = NAME_RULE))]
         name: String,
     }
     /// The value.
@@ -148,7 +167,10 @@ message_with_one! {
         /// A whole number.
         int: i64 => Int,
         /// Tag or digest of an image. May be a template.
-        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
+        #[schemars(
+            regex(pattern = TAG_TEMPLATE_PATTERN),
+            extend("patternErrorMessage" = TAG_RULE)
+        )]
         docker_image_tag: Template => DockerImageTag,
         /// A secret.
         secret: SecretValue => Secret,
@@ -200,7 +222,7 @@ message! {
     /// A constant for templates: `{{.Constants.name}}`.
     Constant {
         /// Its name.
-        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
+        #[schemars(regex(pattern = NAME_PATTERN), extend("patternErrorMessage" = NAME_RULE))]
         name: String,
         /// Its text.
         string: StringConstant,

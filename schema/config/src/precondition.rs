@@ -11,7 +11,9 @@ use crate::selector::Selector;
 
 one_of! {
     /// Something that must be so before a release is applied: exactly one of its fields.
-    #[schemars(extend("x-exactlyOne" = ["releaseChannelStable", "manualApproval", "sharedManualApproval"]))]
+    #[schemars(extend("x-exactlyOne" = [
+        "releaseChannelStable", "manualApproval", "sharedManualApproval"
+    ]))]
     Precondition {
         /// Another channel has converged at the same version.
         release_channel_stable: ReleaseChannelStable => ReleaseChannelStable,

@@ -265,7 +265,12 @@ fn place(
 
 /// Removes the field that a problem is about, unless the problem is about the fields in it.
 fn take_out(value: &mut Value, problem: &Problem) {
-    let is_group = matches!(&problem.fault, ValueFault::Rule(rule) if rule.starts_with("exactly one of ") || rule.starts_with("at most one of "));
+    let is_group = match &problem.fault {
+        ValueFault::Rule(rule) => {
+            ["exactly one of ", "at most one of "].iter().any(|start| rule.starts_with(start))
+        }
+        _ => false,
+    };
     if let Some((parent, name)) = problem.pointer.rsplit_once('/').filter(|_| !is_group)
         && let Some(Value::Object(parent)) = value.pointer_mut(parent)
     {

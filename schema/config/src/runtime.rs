@@ -46,10 +46,16 @@ pub enum RuntimeKind {
 /// A runtime as it is read and written: its kinds are fields side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(description = "A place where services live. With no kind block it is a Kubernetes cluster.", extend(
-    "x-aliases" = {"extension": "custom"},
-    "x-atMostOne" = ["custom", "kubernetes", "local", "fake", "terraformRunner", "pulumiRunner", "awsEcs", "googleCloudRun"]
-))]
+#[schemars(
+    description = "A place where services live. With no kind block it is a Kubernetes cluster.",
+    extend(
+        "x-aliases" = {"extension": "custom"},
+        "x-atMostOne" = [
+            "custom", "kubernetes", "local", "fake", "terraformRunner", "pulumiRunner", "awsEcs",
+            "googleCloudRun"
+        ]
+    )
+)]
 struct WrittenRuntime {
     /// Its name, unique in the scheduler.
     name: RuntimeName,
@@ -147,7 +153,13 @@ message! {
     /// A label, for selectors.
     Label {
         /// Its key.
-        #[schemars(regex(pattern = r"^[A-Za-z0-9_]([A-Za-z0-9_./-]*[A-Za-z0-9_])?$"), extend("patternErrorMessage" = "label keys are letters, digits, `_`, `-`, `.` and `/`, starting and ending with a letter, a digit or `_`"))]
+        #[schemars(
+            regex(pattern = r"^[A-Za-z0-9_]([A-Za-z0-9_./-]*[A-Za-z0-9_])?$"),
+            extend(
+                "patternErrorMessage" = "label keys are letters, digits, `_`, `-`, `.` and `/`, \
+                                         starting and ending with a letter, a digit or `_`"
+            )
+        )]
         label: String,
         /// Its value.
         value: String,

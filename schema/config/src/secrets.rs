@@ -161,11 +161,14 @@ impl TextSecrets<'_> {
                 true
             }
             // What stands in a secret is each a value, or names one.
-            Visited::Mapping(_) if matches!(steps.last(), Some(YamlStep::Entry(entry)) if entry.key == "secret") => {
-                true
-            }
             Visited::Mapping(entries) => {
-                self.after_commas(entries);
+                let around = match steps.last() {
+                    Some(YamlStep::Entry(entry)) => entry.key.as_str(),
+                    _ => "",
+                };
+                if around != "secret" {
+                    self.after_commas(entries);
+                }
                 true
             }
             Visited::Entry(entry) => self.entry(entry, steps, root),
@@ -201,8 +204,11 @@ impl TextSecrets<'_> {
         }
         for entry in entries {
             let after_key = self.text.get(entry.key_span.end..).unwrap_or_default().trim_start();
-            let is_alone = matches!(&entry.value.kind, NodeKind::Scalar { text, .. } if text.is_empty())
-                && !after_key.starts_with(':');
+            let is_empty = match &entry.value.kind {
+                NodeKind::Scalar { text, .. } => text.is_empty(),
+                NodeKind::List(_) | NodeKind::Mapping(_) => false,
+            };
+            let is_alone = is_empty && !after_key.starts_with(':');
             if is_alone {
                 self.secrets.push(Secret {
                     span: entry.key_span.clone(),

@@ -16,7 +16,9 @@ message! {
     /// A service: what is released.
     #[schemars(extend(
         "x-aliases" = {"runtimeExtension": "customRuntime"},
-        "x-atMostOne" = ["customRuntime", "kubernetesConfig", "terraform", "pulumi", "awsEcs", "googleCloudRun"]
+        "x-atMostOne" = [
+            "customRuntime", "kubernetesConfig", "terraform", "pulumi", "awsEcs", "googleCloudRun"
+        ]
     ))]
     Service {
         /// Its name, unique in the application.
@@ -81,7 +83,9 @@ message! {
     /// only both together must be whole.
     #[schemars(extend(
         "x-aliases" = {"runtimeExtension": "customRuntime"},
-        "x-atMostOne" = ["customRuntime", "kubernetesConfig", "terraform", "pulumi", "awsEcs", "googleCloudRun"]
+        "x-atMostOne" = [
+            "customRuntime", "kubernetesConfig", "terraform", "pulumi", "awsEcs", "googleCloudRun"
+        ]
     ))]
     PerReleaseChannel {
         /// The channel.

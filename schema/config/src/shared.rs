@@ -266,7 +266,10 @@ fn paths(task: &TaskConfig) -> Vec<(String, String, bool)> {
 
 /// The paths of the first `pvn-wrapper exec` among these words, each with the number of its word.
 fn of_wrapper(words: &[&str]) -> Vec<(usize, String)> {
-    let is_wrapper = |pair: &[&str]| matches!(pair, [program, "exec"] if program.rsplit('/').next() == Some("pvn-wrapper"));
+    let is_wrapper = |pair: &[&str]| match pair {
+        [program, "exec"] => program.rsplit('/').next() == Some("pvn-wrapper"),
+        _ => false,
+    };
     let Some(start) = words.windows(2).position(is_wrapper) else { return Vec::new() };
     let mut found = Vec::new();
     let mut index = start + 2;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
 use crate::message::{message, one_of};
-use crate::params::ImageRegistryInfo;
+use crate::params::{ImageRegistryInfo, TAG_RULE, TAG_TEMPLATE_PATTERN};
 use crate::template::Template;
 
 message! {
@@ -37,14 +37,21 @@ message! {
     /// A program: image, command, environment.
     Program {
         /// Its name, for people and for `fake` runtimes. Default: the command's name.
-        #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"), extend("patternErrorMessage" = schema::id::NAME_RULE))]
+        #[schemars(
+            length(min = 1, max = 63),
+            regex(pattern = schema::id::NAME_PATTERN),
+            extend("patternErrorMessage" = schema::id::NAME_RULE)
+        )]
         name: Option<String>,
         /// The image with its tag. Not with `imageTag`; not needed on `local` runtimes.
         #[schemars(length(min = 1))]
         image: Option<Template>,
         /// The tag alone, or a digest; the rest of the image is in `imageRegistryInfo`. May be a
         /// template.
-        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
+        #[schemars(
+            regex(pattern = TAG_TEMPLATE_PATTERN),
+            extend("patternErrorMessage" = TAG_RULE)
+        )]
         image_tag: Option<Template>,
         /// Registry and repository of the image.
         image_registry_info: Option<ImageRegistryInfo>,
@@ -92,7 +99,11 @@ message! {
     /// A volume and where it is mounted.
     Volume {
         /// Its name.
-        #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"), extend("patternErrorMessage" = schema::id::NAME_RULE))]
+        #[schemars(
+            length(min = 1, max = 63),
+            regex(pattern = schema::id::NAME_PATTERN),
+            extend("patternErrorMessage" = schema::id::NAME_RULE)
+        )]
         name: String,
         /// What is in it.
         source: VolumeSource,
@@ -146,7 +157,10 @@ message! {
     /// Where a volume is mounted.
     Mount {
         /// Absolute path in the container.
-        #[schemars(regex(pattern = r"^/"), extend("patternErrorMessage" = "a mount path is absolute: it starts with `/`"))]
+        #[schemars(
+            regex(pattern = r"^/"),
+            extend("patternErrorMessage" = "a mount path is absolute: it starts with `/`")
+        )]
         mount_path: String,
         /// Refuse writing. Default: false.
         #[serde(default)]

@@ -134,7 +134,12 @@ pub fn documents(text: &str) -> Vec<Range<usize>> {
 impl YamlNode {
     /// Whether it is `null`, `~` or nothing, unquoted.
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, NodeKind::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+        match &self.kind {
+            NodeKind::Scalar { text, plain: true } => {
+                matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL")
+            }
+            _ => false,
+        }
     }
 
     /// The node at a JSON pointer, or as near as there is one, and the entry that holds it when a

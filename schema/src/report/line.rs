@@ -172,7 +172,10 @@ mod tests {
         }
 
         #[test]
-        fn no_line_that_was_changed_anywhere_counts(at in any::<prop::sample::Index>(), with in any::<char>()) {
+        fn no_line_that_was_changed_anywhere_counts(
+            at in any::<prop::sample::Index>(),
+            with in any::<char>(),
+        ) {
             let line = write("job-1", "token", &report(1, "words"));
             let line = line.trim_end();
             let at = at.index(line.len());

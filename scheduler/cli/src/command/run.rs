@@ -29,7 +29,10 @@ pub struct Arguments {
     #[command(flatten)]
     pub instance: ChannelArgument,
     /// Which command: fetch or getInfo; an apply runs through its gates only
-    #[arg(long, default_value = "fetch", value_name = "KIND", value_parser = crate::command::jobs::kind)]
+    #[arg(
+        long, default_value = "fetch", value_name = "KIND",
+        value_parser = crate::command::jobs::kind
+    )]
     pub kind: JobKind,
 }
 

@@ -197,7 +197,11 @@ fn document(kind: &str, root: &Value, bytes: &[u8]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn whatever_passes_the_reader_never_panics(
@@ -213,7 +217,11 @@ proptest! {
     }
 
     #[test]
-    fn a_document_with_any_one_value_changed_never_panics(at in any::<prop::sample::Index>(), poison in 0..TEXTS.len(), twice in any::<bool>()) {
+    fn a_document_with_any_one_value_changed_never_panics(
+        at in any::<prop::sample::Index>(),
+        poison in 0..TEXTS.len(),
+        twice in any::<bool>(),
+    ) {
         let mut texts: Vec<String> = SMALL.split("---").map(str::to_owned).collect();
         let words: Vec<_> = SMALL.split("---").enumerate().flat_map(|(index, text)| {
             text.split_whitespace().map(move |word| (index, word.to_owned())).collect::<Vec<_>>()

@@ -220,7 +220,10 @@ impl Planner {
         match self.commit(plan).await {
             Ok(()) => true,
             Err(error) => {
-                tracing::warn!(instance = names.label(), %error, "that the automatic rollback cannot be done is not stored yet");
+                tracing::warn!(
+                    instance = names.label(), %error,
+                    "that the automatic rollback cannot be done is not stored yet"
+                );
                 false
             }
         }

@@ -104,7 +104,10 @@ impl Planner {
             }));
             // Services of one runtime often have the same commands: once is enough, in the first
             // commit that needs them.
-            plan.changes.retain(|change| !matches!(change, Change::Compiled(digest, _) if !compiled.insert(*digest)));
+            plan.changes.retain(|change| match change {
+                Change::Compiled(digest, _) => compiled.insert(*digest),
+                _ => true,
+            });
             let pushed_service = PushedService {
                 application: service.application.clone(),
                 service: service.name.clone(),

@@ -93,7 +93,11 @@ impl Planner {
         let runtime_changed = change.is_changed(|body| matches!(body, Body::Runtime(_)));
         let mut stale = Stale::default();
         for (name, applied) in change.applied {
-            if !runtime_changed && !change.is_changed(|body| matches!(body, Body::Application(application) if application.name == *name)) {
+            let is_it = |body: &Body| match body {
+                Body::Application(application) => application.name == *name,
+                Body::Runtime(_) | Body::Service(_) => false,
+            };
+            if !runtime_changed && !change.is_changed(is_it) {
                 continue;
             }
             for service in applied.services.keys() {

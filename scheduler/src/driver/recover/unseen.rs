@@ -81,8 +81,8 @@ pub(super) fn out_of_sight(
 }
 
 /// What is said of a job that was decided for another spool directory.
-pub(super) const OUT_OF_SIGHT: &str = "the spool directory that it was to run in is lost or another \
-                            daemon's, so nobody can say whether it runs";
+pub(super) const OUT_OF_SIGHT: &str = "the spool directory that it was to run in is lost or \
+                                       another daemon's, so nobody can say whether it runs";
 
 /// What is said of a job that started, as the database knows, and of which its runner knows
 /// nothing: what it left was removed.

@@ -122,7 +122,10 @@ pub(in crate::http) fn parameters<T: JsonSchema>(operation: &mut Operation<'_>, 
             .and_then(|field| field.remove("description"))
             .unwrap_or_else(|| "".into());
         let required = required.contains(&name.as_str());
-        parameters.push(json!({"name": name, "in": place, "required": required, "description": description, "schema": field}));
+        parameters.push(json!({
+            "name": name, "in": place, "required": required, "description": description,
+            "schema": field,
+        }));
     }
 }
 

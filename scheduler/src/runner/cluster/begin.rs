@@ -114,7 +114,9 @@ impl ClusterInner {
         let teller =
             Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
         let cluster = tokio::select! {
-            cluster = self.connected(&wanted.place, &teller, StartBlocker::refused) => cluster.map_err(later)?,
+            cluster = self.connected(&wanted.place, &teller, StartBlocker::refused) => {
+                cluster.map_err(later)?
+            }
             Some(()) = stops.recv() => return Err(never(NEVER_STARTED.to_owned())),
         };
         teller.tell(None);
@@ -206,8 +208,12 @@ impl ClusterInner {
         record: Record,
         stops: &mut mpsc::Receiver<()>,
     ) -> JobFollower {
-        let hidden = SecretFinder::unsealed(&record.secrets, &self.sealer).await.unwrap_or_else(|error| {
-            tracing::error!(%job, %error, "the secrets of a job on a cluster cannot be hidden in what the cluster says of it");
+        let hidden = SecretFinder::unsealed(&record.secrets, &self.sealer).await;
+        let hidden = hidden.unwrap_or_else(|error| {
+            tracing::error!(
+                %job, %error,
+                "the secrets of a job on a cluster cannot be hidden in what the cluster says of it"
+            );
             SecretFinder::default()
         });
         let teller = Teller::new(self.news.clone(), job, record.start_by, false, hidden);

@@ -133,7 +133,12 @@ mod tests {
         let hidden = tokio::select! {
             biased;
             hidden = SecretFinder::of(vec!["A".repeat(100_000)]) => hidden,
-            () = async { loop { others += 1; tokio::time::sleep(std::time::Duration::from_millis(1)).await } } => unreachable!(),
+            () = async {
+                loop {
+                    others += 1;
+                    tokio::time::sleep(std::time::Duration::from_millis(1)).await
+                }
+            } => unreachable!(),
         };
         assert_eq!(hidden.hide(&"A".repeat(100_000)), "***");
         assert!(others > 1, "{others} turns of the others");

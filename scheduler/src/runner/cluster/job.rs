@@ -222,11 +222,12 @@ impl Objects {
             .map(|(key, text)| (key.clone(), STANDARD.encode(text).into()))
             .collect();
         let metadata = &self.job["metadata"];
+        let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": self.name, "uid": uid});
         Some(json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "immutable": true,
             "metadata": {
                 "name": self.name, "namespace": metadata["namespace"], "labels": metadata["labels"],
-                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": self.name, "uid": uid}],
+                "ownerReferences": [owner],
             },
             "data": data,
         }))

@@ -76,7 +76,10 @@ impl JobFollower {
         self.is_doubtful |= is_doubtful;
         match refused {
             RequestRefusal::Doubtful(why) => {
-                tracing::warn!(job = %self.job, why, "nobody knows whether a Job was let go; the cluster is asked when it answers");
+                tracing::warn!(
+                    job = %self.job, why,
+                    "nobody knows whether a Job was let go; the cluster is asked when it answers"
+                );
                 self.is_unsure = true;
             }
             refused => self.take_away(told(refused)).await,
@@ -145,7 +148,10 @@ impl JobFollower {
                 }
             },
             Err(refused) => {
-                tracing::warn!(%job, why = refused.why(), "a job on a cluster cannot be looked for; it is when the cluster answers");
+                tracing::warn!(
+                    %job, why = refused.why(),
+                    "a job on a cluster cannot be looked for; it is when the cluster answers"
+                );
                 self.is_unsure = true;
                 self.unsure_why = Some(StartBlocker::unseen(refused.why()));
             }

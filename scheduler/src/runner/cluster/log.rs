@@ -51,7 +51,10 @@ impl JobFollower {
         mut learned: OutcomeEvidence,
     ) -> OutcomeEvidence {
         if let Err(why) = self.keep_log(pod, &mut learned).await {
-            tracing::warn!(job = %self.job, why, "the log of a job on a cluster cannot be read; its end is told without it");
+            tracing::warn!(
+                job = %self.job, why,
+                "the log of a job on a cluster cannot be read; its end is told without it"
+            );
             if learned.is_of_another_end() {
                 self.replace_output(Vec::new()).await;
             }
@@ -78,7 +81,10 @@ impl JobFollower {
         let mut learned =
             OutcomeEvidence { line: Some(Box::new(report.clone())), ..OutcomeEvidence::default() };
         if let Err(why) = self.keep_log(pod, &mut learned).await {
-            tracing::debug!(job = %self.job, why, "the log of a job on a cluster cannot be read yet");
+            tracing::debug!(
+                job = %self.job, why,
+                "the log of a job on a cluster cannot be read yet"
+            );
         }
     }
 

@@ -82,7 +82,10 @@ impl JobFollower {
     ) -> (OutcomeEvidence, bool) {
         // Either wrapper reports as the job's own.
         self.inner.delivery.hold(self.job, Holds::All);
-        tracing::warn!(job = %self.job, "the Job of a job with one try made a second Pod; both are ended");
+        tracing::warn!(
+            job = %self.job,
+            "the Job of a job with one try made a second Pod; both are ended"
+        );
         let mut sight = self.view.sight.borrow().clone();
         let longest = sight
             .older

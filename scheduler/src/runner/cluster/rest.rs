@@ -99,7 +99,10 @@ async fn look(
 }
 
 async fn end(cluster: &Cluster, jobs: &Api<Job>, job: JobId, record: &Record) -> bool {
-    tracing::info!(%job, name = record.name, "the command of a Job has ended and the Job is not over; it is ended");
+    tracing::info!(
+        %job, name = record.name,
+        "the command of a Job has ended and the Job is not over; it is ended"
+    );
     let patch = Patch::Merge(
         json!({"metadata": {"uid": record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}),
     );
@@ -121,7 +124,10 @@ async fn delete(
     record: &Record,
     how: &str,
 ) -> bool {
-    tracing::warn!(%job, name = record.name, "the Job of a job whose end is stored {how}; it is deleted with its Pods");
+    tracing::warn!(
+        %job, name = record.name,
+        "the Job of a job whose end is stored {how}; it is deleted with its Pods"
+    );
     // It is there until its Pods are gone, and so keeps the next apply of its instance waiting.
     let params = DeleteParams::foreground();
     let until = Instant::now() + AWAY_WITHIN;

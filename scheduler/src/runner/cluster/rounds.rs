@@ -251,7 +251,9 @@ impl JobFollower {
         let due_at =
             [counted_at, resume_at, unwatched_at, self.teller.due()].into_iter().flatten().min();
         tokio::select! {
-            changed = self.view.sight.changed() => if changed.is_err() { Happened::Unwatched } else { Happened::Changed },
+            changed = self.view.sight.changed() => {
+                if changed.is_err() { Happened::Unwatched } else { Happened::Changed }
+            }
             Some(()) = stops.recv() => Happened::Asked,
             () = sleep_until(Some(course.deadline)), if is_overdue => Happened::StartOverdue,
             () = sleep_until(times_out_at) => Happened::TimeOver,

@@ -86,7 +86,10 @@ impl JobFollower {
         }
         self.make_stop(course, is_listed).await;
         if let Some(unstopped) = &course.unstopped {
-            tracing::warn!(job = %self.job, why = unstopped.why, "a job on a cluster is not stopped yet; it is tried again");
+            tracing::warn!(
+                job = %self.job, why = unstopped.why,
+                "a job on a cluster is not stopped yet; it is tried again"
+            );
         }
     }
 
@@ -146,9 +149,9 @@ impl JobFollower {
 
     async fn try_to_end_pods(&self) -> Result<(), RequestRefusal> {
         let jobs = self.jobs();
-        let patch = Patch::Merge(
-            json!({"metadata": {"uid": self.record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}),
-        );
+        let (metadata, spec) =
+            (json!({"uid": self.record.uid}), json!({"activeDeadlineSeconds": END_NOW_S}));
+        let patch = Patch::Merge(json!({"metadata": metadata, "spec": spec}));
         let params =
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let ended = self
@@ -164,7 +167,10 @@ impl JobFollower {
 
     pub(super) fn note_refusal(&self, done: Result<(), RequestRefusal>) {
         if let Err(refused) = done {
-            tracing::warn!(job = %self.job, why = refused.why(), "a job on a cluster could not be stopped");
+            tracing::warn!(
+                job = %self.job, why = refused.why(),
+                "a job on a cluster could not be stopped"
+            );
         }
     }
 

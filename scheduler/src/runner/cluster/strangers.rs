@@ -76,7 +76,11 @@ impl ClusterRunner {
     /// These jobs the database does not know: they are let alone. Called before [`Self::recover`].
     pub fn spare(&self, unknown: Vec<JobId>) {
         for job in &unknown {
-            tracing::warn!(%job, "a job that the database does not know was started on a cluster; it is left alone until it is over");
+            tracing::warn!(
+                %job,
+                "a job that the database does not know was started on a cluster; it is left alone \
+                 until it is over"
+            );
         }
         self.inner.strangers.0.lock().expect("nobody panics with the lock").extend(unknown);
     }

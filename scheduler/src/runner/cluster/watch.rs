@@ -176,7 +176,10 @@ impl Watches {
             if AssertUnwindSafe(run).catch_unwind().await.is_ok() {
                 return;
             }
-            tracing::error!(namespace = %key.1, "the watch of a namespace panicked; its jobs are told as unknown");
+            tracing::error!(
+                namespace = %key.1,
+                "the watch of a namespace panicked; its jobs are told as unknown"
+            );
             let mut open = open.lock().expect("nobody panics with the lock");
             if open.get(&key).is_some_and(|known| Arc::ptr_eq(known, &watched)) {
                 open.remove(&key);

@@ -69,7 +69,10 @@ impl JobFollower {
                 return;
             }
             Ok(Some(seen)) => {
-                tracing::info!(job = %self.job, why, "a job that was let go and has not begun is withdrawn");
+                tracing::info!(
+                    job = %self.job, why,
+                    "a job that was let go and has not begun is withdrawn"
+                );
                 self.delete_what_has_not_begun(course, Some(seen)).await
             }
             Err(refused) => Err(refused),

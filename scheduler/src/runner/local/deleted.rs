@@ -31,7 +31,11 @@ impl LocalRunner {
         for job in self.left_over(known).await {
             // One that cannot be looked at may run.
             if self.inner.may_be_there(job).await.unwrap_or(true) {
-                tracing::warn!(%job, "a job runs that the database does not know; what instances keep that it does not know neither stays until the next start");
+                tracing::warn!(
+                    %job,
+                    "a job runs that the database does not know; what instances keep that it does \
+                     not know neither stays until the next start"
+                );
                 return;
             }
         }
@@ -55,6 +59,10 @@ impl LocalInner {
 pub(super) async fn remove_instances(remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
     // It does not panic; and when the runtime ends, the next start removes what is left.
     if let Ok(Err(error)) = tokio::task::spawn_blocking(remove).await {
-        tracing::warn!(%error, "failed to remove the private directory of a deleted instance; it takes up space until somebody does");
+        tracing::warn!(
+            %error,
+            "failed to remove the private directory of a deleted instance; it takes up space until \
+             somebody does"
+        );
     }
 }

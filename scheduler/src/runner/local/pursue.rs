@@ -128,7 +128,11 @@ impl LocalInner {
                             &lack,
                             Clock::System.now(),
                         );
-                        tracing::warn!(%job, "{}; it is looked at again until {}", wait.why, wait.ends_when);
+                        tracing::warn!(
+                            %job,
+                            "{}; it is looked at again until {}",
+                            wait.why, wait.ends_when
+                        );
                         self.followed
                             .tell(&self.news, RunnerEvent::Waits { job, wait: Some(wait) })
                             .await;
@@ -158,7 +162,10 @@ impl LocalInner {
         // The driver keeps the next apply from starting beside it, until it hears that this is
         // over.
         tokio::select! {
-            () = left::ended(job, trace.as_ref(), left) => self.followed.tell(&self.news, RunnerEvent::Ended { job, end, gone: true }).await,
+            () = left::ended(job, trace.as_ref(), left) => {
+                let ended = RunnerEvent::Ended { job, end, gone: true };
+                self.followed.tell(&self.news, ended).await;
+            }
             () = self.followed.detach.cancelled() => {}
         }
     }
@@ -195,7 +202,10 @@ impl LocalInner {
                 biased;
                 ended = wrapper.ended() => return match ended {
                     Ok(()) => self.look(job).await,
-                    Err(error) => TaskPhase::Over(unknown(format!("its wrapper cannot be waited for: {error}")), ProcessesGone::NotToBeSeen),
+                    Err(error) => {
+                        let why = format!("its wrapper cannot be waited for: {error}");
+                        TaskPhase::Over(unknown(why), ProcessesGone::NotToBeSeen)
+                    }
                 },
                 Some(()) = stops.recv() => {
                     asked += 1;
@@ -305,7 +315,10 @@ impl LocalInner {
                 Err(error) => match NoRoom::to_keep(error) {
                     Ok(lack) => return Err(lack),
                     Err(error) => {
-                        tracing::warn!(%job, %error, "failed to store the output of a job; trying again")
+                        tracing::warn!(
+                            %job, %error,
+                            "failed to store the output of a job; trying again"
+                        )
                     }
                 },
             }

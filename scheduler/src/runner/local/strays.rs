@@ -87,8 +87,8 @@ impl LocalRunner {
             tracing::warn!(
                 %job,
                 directory = %directory.path().display(),
-                "a job runs that is over in the database or that the database does not know, as an older copy of it would not; \
-                 its directory is left alone until it ends"
+                "a job runs that is over in the database or that the database does not know, as \
+                 an older copy of it would not; its directory is left alone until it ends"
             );
             self.inner.strays.begins(job);
             let inner = self.inner.clone();
@@ -166,7 +166,10 @@ impl LocalInner {
                 }
                 Ok(SpoolContents::Nothing | SpoolContents::NeverStarted) => return,
                 Err(error) => {
-                    tracing::warn!(%job, %error, "failed to look at a job that the database does not know; trying again");
+                    tracing::warn!(
+                        %job, %error,
+                        "failed to look at a job that the database does not know; trying again"
+                    );
                     tokio::time::sleep(LONG_LOOK).await;
                 }
             }

@@ -127,9 +127,12 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let stream = || 0_usize..2;
+    let arrives = prop_oneof![2 => Just(usize::MAX), 1 => 0_usize..1500];
+    let send = (stream(), 0_usize..3000, 0_usize..1500, arrives);
     prop_oneof![
-        6 => (stream(), 0_usize..3000, 0_usize..1500, prop_oneof![2 => Just(usize::MAX), 1 => 0_usize..1500])
-            .prop_map(|(stream, offset, length, arrives)| Step::Send { stream, offset, length, arrives }),
+        6 => send.prop_map(|(stream, offset, length, arrives)| {
+            Step::Send { stream, offset, length, arrives }
+        }),
         4 => (stream(), 0_usize..1500).prop_map(|(stream, length)| Step::GoOn { stream, length }),
         1 => Just(Step::Kill),
         1 => Just(Step::Report),
@@ -211,7 +214,10 @@ async fn play(steps: Vec<Step>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_comes_and_whoever_is_killed_the_stored_stream_is_the_truth(steps in prop::collection::vec(step(), 0..24)) {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(play(steps));
+    fn whatever_comes_and_whoever_is_killed_the_stored_stream_is_the_truth(
+        steps in prop::collection::vec(step(), 0..24),
+    ) {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(play(steps));
     }
 }

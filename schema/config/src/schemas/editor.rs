@@ -88,7 +88,8 @@ fn spellings(schema: &mut Map<String, Value>) {
     let given = |field: &str| match names_of(field).as_slice() {
         [one] => json!({"required": [one]}),
         names => {
-            json!({"anyOf": names.iter().map(|name| json!({"required": [name]})).collect::<Vec<_>>()})
+            let any_of: Vec<_> = names.iter().map(|name| json!({"required": [name]})).collect();
+            json!({"anyOf": any_of})
         }
     };
     let mut rules = Vec::new();

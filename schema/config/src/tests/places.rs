@@ -336,7 +336,11 @@ fn spoiled() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 128,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn no_text_makes_the_reader_stumble(text in "\\PC{0,60}|([a-z\\-:{}\\[\\]&*!|>'\"#%@, \\n\\t]{0,80})") {

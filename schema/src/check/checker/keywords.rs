@@ -14,11 +14,14 @@ use crate::check::problem::cut;
 pub(super) fn add_to(scope: &mut Scope) {
     for (keyword, one_is_needed) in [("x-exactlyOne", true), ("x-atMostOne", false)] {
         scope.add_keyword(vec![keyword], move |schema: &Value, _: &WalkContext<'_>| {
-            let fields: Vec<String> =
-                schema.get(keyword).and_then(|fields| serde_json::from_value(fields.clone()).ok()).unwrap_or_default();
-            let check = move |value: &Value, path: &str, _: &Scope, _: &ValidationState| match group(value, &fields, one_is_needed) {
-                Some(detail) => failed(path.to_owned(), detail),
-                None => ValidationState::new(),
+            let fields = schema.get(keyword);
+            let fields = fields.and_then(|fields| serde_json::from_value(fields.clone()).ok());
+            let fields: Vec<String> = fields.unwrap_or_default();
+            let check = move |value: &Value, path: &str, _: &Scope, _: &ValidationState| {
+                match group(value, &fields, one_is_needed) {
+                    Some(detail) => failed(path.to_owned(), detail),
+                    None => ValidationState::new(),
+                }
             };
             Ok(Some(Box::new(check) as BoxedValidator))
         });

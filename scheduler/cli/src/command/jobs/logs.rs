@@ -54,7 +54,9 @@ pub(super) async fn perform(
         let follower = LogPrinter { only: arguments.stream.clone(), ..LogPrinter::default() };
         return tokio::select! {
             ended = follower.until_end(&arguments.job, client, console) => ended.map(drop),
-            () = gone, if wants_stdout => Err(Failure::Output(std::io::ErrorKind::BrokenPipe.into())),
+            () = gone, if wants_stdout => {
+                Err(Failure::Output(std::io::ErrorKind::BrokenPipe.into()))
+            }
         };
     }
     let mut kept = StreamLengths::default();

@@ -24,7 +24,9 @@ pub struct Arguments {
     #[command(flatten)]
     service: ServiceArgument,
     /// Only these release channels; may be repeated [default: all that have a release]
-    #[arg(long = "channel", value_name = "CHANNEL", value_delimiter = ',', value_parser = listed_name)]
+    #[arg(
+        long = "channel", value_name = "CHANNEL", value_delimiter = ',', value_parser = listed_name
+    )]
     channels: Option<Vec<String>>,
     /// How long.
     #[command(flatten)]

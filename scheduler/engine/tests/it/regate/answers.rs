@@ -33,7 +33,10 @@ fn p2_a_rollback_that_was_refused_took_nothing_back_also_when_its_channel_leaves
         let later = it.seconds(it.now) as i64 + 100;
         it.until_without_answer(later);
         let goes_to = crate::scenario::release(2);
-        let is_back = |action: &engine::action::Action| matches!(action, engine::action::Action::Rollback { to, .. } if *to == goes_to);
+        let is_back = |action: &engine::action::Action| match action {
+            engine::action::Action::Rollback { to, .. } => *to == goes_to,
+            _ => false,
+        };
         assert!(it.actions.iter().any(is_back), "{leaves}");
     }
 }

@@ -118,7 +118,12 @@ impl Driver {
                 let blocked = self.lanes.blocked(state, kind, self.wall());
                 // Its own limit, and what may still run counts against that until a person says
                 // otherwise.
-                let is_given_up = matches!(&blocked, Blocked::Runtime { holders, .. } if holders.iter().any(|holder| holder.is_given_up));
+                let is_given_up = match &blocked {
+                    Blocked::Runtime { holders, .. } => {
+                        holders.iter().any(|holder| holder.is_given_up)
+                    }
+                    _ => false,
+                };
                 assert!(
                     is_given_up || matches!(blocked, Blocked::NotBlocked | Blocked::Pace),
                     "{blocked:?}"

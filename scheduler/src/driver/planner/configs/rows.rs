@@ -82,8 +82,10 @@ impl Planner {
         name: &ApplicationName,
     ) -> Result<PlannedApplication, Refusal> {
         let stored = self.store.find_application(name.as_str()).await?;
-        let document =
-            given.iter().find(|given| matches!(given.document.body(), Body::Application(application) if application.name == *name));
+        let document = given.iter().find(|given| match given.document.body() {
+            Body::Application(application) => application.name == *name,
+            Body::Runtime(_) | Body::Service(_) => false,
+        });
         let is_new = stored.is_none();
         let mut row = stored.unwrap_or_else(|| ApplicationRow {
             id: ApplicationId::from_bytes(clock::random()),

@@ -67,10 +67,16 @@ impl Planner {
         let Rollback { names, from, to, .. } = rollback;
         // It passes, and is no word about the release.
         if let Refusal::Unavailable(why) = &refused {
-            tracing::warn!(instance = names.label(), %from, %to, why, "the automatic rollback cannot be done yet; it is tried again");
+            tracing::warn!(
+                instance = names.label(), %from, %to, why,
+                "the automatic rollback cannot be done yet; it is tried again"
+            );
             return false;
         }
-        tracing::warn!(instance = names.label(), %from, %to, why = %refused, "the automatic rollback cannot be done");
+        tracing::warn!(
+            instance = names.label(), %from, %to, why = %refused,
+            "the automatic rollback cannot be done"
+        );
         self.tell_no_way_back(rollback, &caller, &refused).await
     }
 

@@ -154,7 +154,8 @@ pub(in super::super) async fn apply_namespace(
 ) -> kube::Result<Namespace> {
     let labels =
         json!({"app.kubernetes.io/managed-by": "pvn", "pvn.dev/runtime": place.runtime.as_str()});
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace, "labels": labels}});
+    let metadata = json!({"name": place.namespace, "labels": labels});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
     let params = PatchParams { dry_run: is_dry_run, ..PatchParams::apply(FIELD_MANAGER).force() };
     namespaces.patch(&place.namespace, &params, &Patch::Apply(&namespace)).await
 }

@@ -237,19 +237,26 @@ async fn last_words(beside: &ClusterRunner, (job, place): (JobId, &ClusterPlace)
 /// namespace refuses.
 fn spec(place: &ClusterPlace, image: &str, until: Instant) -> JobSpec {
     let id = JobId::from_bytes(clock::random());
+    let pod = json!({
+        "enableServiceLinks": false, "automountServiceAccountToken": false,
+        "containers": [{
+            "name": NAME, "image": image, "command": ["/pvn-wrapper", "--version"],
+            "resources": {
+                "requests": {"cpu": "10m", "memory": "16Mi"},
+                "limits": {"cpu": "500m", "memory": "64Mi"},
+            },
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": 65532, "allowPrivilegeEscalation": false,
+                "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        }],
+    });
     let job = json!({
         "apiVersion": "batch/v1", "kind": "Job",
-        "spec": {"activeDeadlineSeconds": ENDED_AFTER_S, "ttlSecondsAfterFinished": ENDED_AFTER_S, "template": {"spec": {
-            "enableServiceLinks": false, "automountServiceAccountToken": false,
-            "containers": [{
-                "name": NAME, "image": image, "command": ["/pvn-wrapper", "--version"],
-                "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "500m", "memory": "64Mi"}},
-                "securityContext": {
-                    "runAsNonRoot": true, "runAsUser": 65532, "allowPrivilegeEscalation": false,
-                    "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
-                },
-            }],
-        }}},
+        "spec": {
+            "activeDeadlineSeconds": ENDED_AFTER_S, "ttlSecondsAfterFinished": ENDED_AFTER_S,
+            "template": {"spec": pod},
+        },
     });
     let named = "the name of a check is legal";
     let left = until.saturating_duration_since(Instant::now());

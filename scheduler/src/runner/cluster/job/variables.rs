@@ -49,7 +49,8 @@ pub(super) fn variables(
     secret_keys.extend(spec.hidden_variables().map(|(key, _)| key));
     for variable in &spec.command.env {
         if let EnvValue::KubernetesSecret { name, key } = &variable.value {
-            let reference = json!({"name": variable.key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}});
+            let secret = json!({"name": name, "key": key});
+            let reference = json!({"name": variable.key, "valueFrom": {"secretKeyRef": secret}});
             variables.insert(variable.key.clone(), reference);
             secret_keys.push(variable.key.clone());
         }

@@ -77,7 +77,10 @@ impl LocalInner {
             Ok(report) => report,
             Err(Ok(lack)) => return TaskPhase::NoRoom(lack),
             Err(Err(error)) => {
-                tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
+                tracing::warn!(
+                    %job, %error,
+                    "failed to keep the output of a job whose wrapper is gone"
+                );
                 None
             }
         };
