@@ -7,6 +7,8 @@ use std::process::Command;
 
 use tests::programs::repository;
 
+mod columns;
+
 /// Every file that git tracks, relative to the root.
 pub(crate) fn tracked(suffix: &str) -> Vec<PathBuf> {
     let output = Command::new("git")
