@@ -21,6 +21,7 @@ mod stops;
 mod strangers;
 mod tries;
 mod unwatched;
+mod withdraw;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -46,6 +46,10 @@ pub(super) struct Course {
     pub(super) withdrawn: Option<String>,
     /// That it is not deleted yet, and why.
     pub(super) unwithdrawn: Option<StartBlocker>,
+    /// Whether a request by which it was to be withdrawn may be carried out that nobody answered.
+    pub(super) late_deletion: bool,
+    /// How often in a row it was not as it was looked at when it was to be withdrawn.
+    pub(super) conflicts: u8,
     /// Whether a request that deletes it before it begins may be carried out that nobody answered.
     pub(super) may_be_deleted: bool,
     /// From when on what ends counts as ended because its time was over, once it was ended for
@@ -117,6 +121,8 @@ impl Course {
             gave_up: false,
             withdrawn: None,
             unwithdrawn: None,
+            late_deletion: false,
+            conflicts: 0,
             may_be_deleted: false,
             over_time: None,
             spares_until: None,

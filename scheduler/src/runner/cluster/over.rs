@@ -108,7 +108,7 @@ impl JobFollower {
                 (learned.never, learned.lost, gone) = (None, Some(why), false);
             }
         }
-        course.with_its_withdrawal(&mut learned);
+        course.with_its_withdrawal(&mut learned, sight);
         if let Some(pod) = &course.stray {
             learned = with_stray(learned, pod);
         }

@@ -238,7 +238,8 @@ impl JobFollower {
             course.listen_at.max(Instant::now() + self.inner.delivery.silent_in(self.job));
         let is_overdue = is_seen && (!course.started || course.deleted) && !sight.lacks_its_pod();
         let asks_why = is_seen && course.is_silent && !course.started && !course.deleted;
-        let minds_leave = is_seen && self.may_be_withdrawn(course);
+        let minds_leave =
+            is_seen && (self.may_be_withdrawn(course) || Self::may_be_ended_late(course));
         let times_out_at =
             course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
         let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);

@@ -108,31 +108,40 @@ impl ClusterInner {
         found.is_ok_and(|found| found.is_none_or(|found| sight::is_over(&found)))
     }
 
-    /// What a Job is to an apply that is to be made beside it.
-    fn is_to(&self, found: &Job, own: JobId, tried_before: bool) -> Other {
+    /// The jobs that are known here. Looked up before the cluster is asked: one that is forgotten
+    /// since was over by then, whatever an older answer says, and is no stranger.
+    fn known(&self) -> HashSet<JobId> {
+        self.records.jobs().into_iter().filter(|job| !self.strangers.has(*job)).collect()
+    }
+}
+
+/// An apply that is to be made, for what is found beside it.
+struct Newcomer {
+    own: JobId,
+    tried_before: bool,
+    known: HashSet<JobId>,
+}
+
+impl Newcomer {
+    /// What a Job is to it.
+    fn meets(&self, found: &Job) -> Other {
         if is_suspended(found) || sight::is_over(found) {
             Other::Nothing
         } else {
-            self.is_by_label_to(found, own, tried_before)
+            self.meets_by_label(found)
         }
     }
 
     /// What a Pod is to it, whatever became of its Job: that may be deleted, and its Pod run on.
-    fn is_pod_to(&self, found: &Pod, own: JobId, tried_before: bool) -> Other {
-        if is_pod_over(found) {
-            Other::Nothing
-        } else {
-            self.is_by_label_to(found, own, tried_before)
-        }
+    fn meets_pod(&self, found: &Pod) -> Other {
+        if is_pod_over(found) { Other::Nothing } else { self.meets_by_label(found) }
     }
 
     /// What runs is to it, by the job that its label names.
-    fn is_by_label_to(&self, found: &impl ResourceExt, own: JobId, tried_before: bool) -> Other {
+    fn meets_by_label(&self, found: &impl ResourceExt) -> Other {
         match found.labels().get(JOB_LABEL).and_then(|id| id.parse::<JobId>().ok()) {
-            Some(id) if id == own && tried_before => Other::Nothing,
-            Some(id) if id != own && self.records.has(id) && !self.strangers.has(id) => {
-                Other::Earlier
-            }
+            Some(id) if id == self.own && self.tried_before => Other::Nothing,
+            Some(id) if id != self.own && self.known.contains(&id) => Other::Earlier,
             _ => Other::Strange,
         }
     }
@@ -150,13 +159,10 @@ impl JobFollower {
         deadline: Instant,
     ) -> Result<(), Never> {
         loop {
+            let newcomer = self.newcomer(tried_before);
             let there = self.applies_there(deadline).await?;
             let which = |other| {
-                there.which(
-                    other,
-                    |job| self.inner.is_to(job, self.job, tried_before),
-                    |pod| self.inner.is_pod_to(pod, self.job, tried_before),
-                )
+                there.which(other, |job| newcomer.meets(job), |pod| newcomer.meets_pod(pod))
             };
             if let Some(other) = which(Other::Strange).next() {
                 return Err(later(self.waited_for(UNKNOWN, other)));
@@ -187,6 +193,7 @@ impl JobFollower {
         if !self.record.is_apply || self.record.applies.is_empty() {
             return Ok(());
         }
+        let newcomer = self.newcomer(false);
         let (jobs, params) = (self.jobs(), ListParams::default().labels(&self.record.applies));
         let what = "looking for other applies of its instance";
         let found = self.ask_until(deadline, May::Always, what, || jobs.list(&params)).await;
@@ -202,12 +209,17 @@ impl JobFollower {
             job.uid() != self.record.uid
                 && !sight::is_over(job)
                 && !is_old(job)
-                && self.inner.is_by_label_to(*job, self.job, false) == Other::Strange
+                && newcomer.meets_by_label(*job) == Other::Strange
         };
         match found.iter().find(is_other) {
             None => Ok(()),
             Some(other) => Err(later(self.waited_for(AT_ONCE, OtherApply::Job(other)))),
         }
+    }
+
+    /// Itself, with what is known at this moment.
+    fn newcomer(&self, tried_before: bool) -> Newcomer {
+        Newcomer { own: self.job, tried_before, known: self.inner.known() }
     }
 
     /// The Jobs first: what one of them had made by then is among the Pods, also when it is gone

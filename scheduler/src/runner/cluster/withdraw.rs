@@ -11,17 +11,18 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::ask::RequestRefusal;
 use super::blockers::StartBlocker;
 use super::course::Course;
-use super::follow::JobFollower;
+use super::follow::{FIELD_MANAGER, JobFollower};
 use super::sight::init_that_began;
 use super::sight::tries::{PodAttempts, tried};
 use super::sight::{Sight, SightOutcome, look};
-use super::unstarted::taken_back;
+use super::unstarted;
 use crate::runner::LeaveRefusal;
 use crate::runner::evidence::OutcomeEvidence;
 
@@ -31,6 +32,15 @@ pub(super) const LEAVE_EVERY: Duration = Duration::from_secs(3);
 
 /// How long each of two looks may take that come before a deletion.
 const LOOK_WITHIN: Duration = Duration::from_secs(2);
+
+/// Annotation of a Job that goes on after a request to delete it was not answered: when that was
+/// seen. It is there to be another version of the Job.
+const KEPT_MARK: &str = "pvn.dev/kept";
+
+/// After so many answers in a row that the Job is not as it was looked at it is deleted however it
+/// is: somebody changes it all the time, or it has a finalizer that the API server changes as it
+/// deletes it, which it takes for such a change.
+const CONFLICTS_LIMIT: u8 = 2;
 
 /// When it is looked at again where it changed meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -46,16 +56,23 @@ impl JobFollower {
         self.record.is_apply && !course.started && !course.deleted && !self.is_unsure
     }
 
+    /// Whether a deletion may still be carried out by which it was to be withdrawn.
+    pub(super) fn may_be_ended_late(course: &Course) -> bool {
+        course.late_deletion && !course.deleted && course.asked == 0
+    }
+
     /// Takes it away if it may not begin any more.
     pub(super) async fn mind_leave(&self, course: &mut Course) {
         course.leave_at = Instant::now() + LEAVE_EVERY;
+        if course.started {
+            return self.let_be(course).await;
+        }
         let asked = tokio::time::timeout(ANSWER_WITHIN, self.inner.has_leave(self.job)).await;
         let why = match asked {
             Ok(Err(LeaveRefusal { why, is_over: false })) => why,
             // Its report came before it was seen to run: its Pod ends by itself.
             Ok(Ok(()) | Err(LeaveRefusal { is_over: true, .. })) => {
-                course.unwithdrawn = None;
-                return;
+                return self.let_be(course).await;
             }
             Err(_) => return,
         };
@@ -64,28 +81,53 @@ impl JobFollower {
             return;
         }
         let done = match self.not_begun(course).await {
-            Ok(None) => {
-                course.unwithdrawn = None;
-                return;
-            }
+            Ok(None) => return self.let_be(course).await,
             Ok(Some(seen)) => {
                 tracing::info!(
                     job = %self.job, why,
                     "a job that was let go and has not begun is withdrawn"
                 );
-                self.delete_what_has_not_begun(course, Some(seen)).await
+                let as_seen = Some(seen).filter(|_| course.conflicts < CONFLICTS_LIMIT);
+                let done = self.delete_what_has_not_begun(course, as_seen).await;
+                course.late_deletion |= matches!(done, Err(RequestRefusal::Doubtful(_)));
+                done
             }
             Err(refused) => Err(refused),
         };
         match done {
             // It changed since it was looked at: it may have begun.
-            Err(RequestRefusal::Changed(_)) => course.leave_at = Instant::now() + LOOK_AGAIN,
+            Err(RequestRefusal::Changed(_)) if course.conflicts < CONFLICTS_LIMIT => {
+                course.conflicts += 1;
+                course.leave_at = Instant::now() + LOOK_AGAIN;
+            }
             done => {
                 let refused = done.err();
                 course.unwithdrawn =
                     refused.map(|refused| StartBlocker::unwithdrawn(&why, &refused));
                 course.withdrawn = Some(why);
             }
+        }
+    }
+
+    /// It goes on. What may still be carried out of a withdrawal names a version that its Job has
+    /// no more from now on.
+    async fn let_be(&self, course: &mut Course) {
+        (course.unwithdrawn, course.conflicts) = (None, 0);
+        if !Self::may_be_ended_late(course) {
+            return;
+        }
+        let jobs = self.jobs();
+        let annotations = json!({KEPT_MARK: self.inner.clock.now().to_string()});
+        let metadata = json!({"uid": self.record.uid, "annotations": annotations});
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let what = "keeping its Job";
+        let kept =
+            self.ask(Duration::ZERO, what, || jobs.patch(&self.record.name, &params, &patch));
+        match within(ANSWER_WITHIN, what, kept.boxed()).await {
+            Ok(_) => (course.late_deletion, course.may_be_deleted) = (false, false),
+            Err(refused) => self.note_refusal(Err(refused)),
         }
     }
 
@@ -174,12 +216,18 @@ async fn within<T>(
 
 impl Course {
     /// What is known of one that was withdrawn, in the words of why.
-    pub(super) fn with_its_withdrawal(&self, learned: &mut OutcomeEvidence) {
+    pub(super) fn with_its_withdrawal(&self, learned: &mut OutcomeEvidence, sight: &Sight) {
         let Some(why) = self.withdrawn.as_ref().filter(|_| self.deleted && !self.gave_up) else {
             return;
         };
         if let Some(never) = &mut learned.never {
-            *never = taken_back(why.clone());
+            *never = match sight.pod.as_ref().and_then(init_that_began) {
+                Some(name) => unstarted::never(format!(
+                    "its init container `{name}` began in the moment in which it was withdrawn \
+                     ({why}), and may have done something"
+                )),
+                None => unstarted::taken_back(why.clone()),
+            };
         }
         if let Some(taken) = &mut learned.taken {
             taken.why = format!(

@@ -2,15 +2,13 @@
 //! P2), also when the cluster was away or the daemon started again in between; a Job that gets none
 //! is taken away, and it is known that it never ran.
 
-use std::sync::atomic::Ordering;
-
 use axum::http::Method;
 use pvn_scheduler::clock::{Clock, Manual};
 use serde_json::json;
 
-use super::ends::{running, status};
+use super::ends::running;
 use super::fake::Fault;
-use super::{IS_OVER, World, check, job_id};
+use super::{World, check, job_id};
 
 /// Longer than a job may take to start.
 const LONG_MS: i64 = 3_600_000;
@@ -32,11 +30,6 @@ async fn make(world: &World) {
             fake.count("PATCH", "/jobs/") >= 3
         })
         .await;
-}
-
-/// Waits until leave was asked for and refused twice: the answer to the first one was acted upon.
-async fn refused_twice(world: &World) {
-    world.until("leave to be refused", |_| world.daemon.refused.load(Ordering::SeqCst) >= 2).await;
 }
 
 /// That its Job was made once, never let go, and is gone.
@@ -84,142 +77,6 @@ async fn p2_a_job_is_withdrawn_whose_gate_shuts_while_the_request_that_lets_it_g
     assert_eq!(world.end().await, "gone, taken back: it was paused");
     world.fake.release();
     check_never_let_go(&world).await;
-}
-
-/// Its Pod waits for a node, an image or a quota, or there is none yet.
-#[tokio::test]
-async fn p2_a_job_that_was_let_go_and_has_not_begun_is_withdrawn_when_its_gate_shuts() {
-    let waiting = json!({"waiting": {"reason": "CreateContainerConfigError"}});
-    for pod in [None, Some(status("Pending", &waiting))] {
-        let mut world = World::new().await;
-        world.daemon.refuses_after(1, "it was paused");
-        world.let_go_as(world.spec()).await;
-        if let Some(pod) = pod.clone() {
-            world.fake.pod(json!({}), pod);
-        }
-        assert_eq!(world.end().await, "gone, taken back: it was paused", "{pod:?}");
-        world.until("its Job to be gone", |fake| fake.object("/jobs/").is_none()).await;
-    }
-}
-
-#[tokio::test]
-async fn p2_a_job_is_withdrawn_too_that_an_earlier_life_of_the_daemon_let_go() {
-    let mut world = World::new().await;
-    world.let_go_as(world.spec()).await;
-    world.daemon.refuses_after(0, "observer mode was turned on");
-    world.restart().await;
-    assert_eq!(world.runner.recover(&[job_id()]).await, []);
-    assert_eq!(world.end().await, "gone, taken back: observer mode was turned on");
-}
-
-#[tokio::test]
-async fn p2_p8_a_withdrawal_that_the_cluster_does_not_take_is_told_and_made_again() {
-    let mut world = World::new().await;
-    world.fake.fail(Method::DELETE, "/jobs/", Fault::Refuse(403));
-    world.fake.fail(Method::DELETE, "/jobs/", Fault::Refuse(500));
-    world.daemon.refuses_after(1, "it was paused");
-    world.let_go_as(world.spec()).await;
-    let told = world.told().await;
-    let expected = "waits, surroundings: it may not begin any more (it was paused), and is not \
-                    deleted yet: deleting its Job: fault 403; give the scheduler's account this \
-                    right in the cluster; ends when the cluster takes the deletion of its Job, \
-                    which is tried again every 3 s, or its gates are open again";
-    assert_eq!(told, expected);
-    assert_eq!(world.end().await, "gone, taken back: it was paused");
-    assert_eq!(world.fake.count("DELETE", "/jobs/"), 3);
-}
-
-/// What began their watch shows; and neither shows it where that is broken too.
-#[tokio::test]
-async fn p2_p8_a_job_is_withdrawn_whose_pods_are_not_listed_as_long_as_they_are_watched() {
-    let waiting = json!({"waiting": {"reason": "CreateContainerConfigError"}});
-    for (fault, is_watched) in
-        [(Fault::Refuse(500), true), (Fault::Refuse(403), true), (Fault::Refuse(500), false)]
-    {
-        let mut world = World::new().await;
-        world.let_go_as(world.spec()).await;
-        world.fake.pod(json!({}), status("Pending", &waiting));
-        (0..200).for_each(|_| world.fake.fail(Method::GET, "/pods", fault));
-        if !is_watched {
-            world.fake.end_watches(2);
-        }
-        world.daemon.refuses_after(0, "it was paused");
-        if is_watched {
-            assert_eq!(world.end().await, "gone, taken back: it was paused", "{fault:?}");
-        } else {
-            while !world.told().await.contains("its cluster cannot be asked: fault 500") {}
-            assert_eq!(world.fake.count("DELETE", "/jobs/"), 0);
-        }
-    }
-}
-
-/// As a proxy that holds the request until the gate is open again and the command runs.
-#[tokio::test]
-async fn a_withdrawal_that_is_carried_out_late_ends_nothing_that_has_begun() {
-    let mut world = World::new().await;
-    world.fake.fail(Method::DELETE, "/jobs/", Fault::Hold);
-    world.daemon.refuses_after(1, "it was paused");
-    world.let_go_as(world.spec()).await;
-    world.until("its deletion", |fake| fake.count("DELETE", "/jobs/") == 1).await;
-    world.daemon.refuses_after(usize::MAX, "");
-    world.fake.set_runs(true);
-    world.fake.job(|job| job["status"]["ready"] = 1.into());
-    world.fake.release();
-    assert_eq!(world.end().await, "gone, exit Some(0)");
-}
-
-#[tokio::test]
-async fn a_withdrawal_that_nobody_answered_is_one_when_it_was_carried_out() {
-    let mut world = World::new().await;
-    world.fake.fail(Method::DELETE, "/jobs/", Fault::DoneButTimedOut);
-    world.daemon.refuses_after(1, "it was paused");
-    world.let_go_as(world.spec()).await;
-    assert_eq!(world.end().await, "gone, taken back: it was paused");
-}
-
-#[tokio::test]
-async fn what_was_to_be_withdrawn_goes_on_when_its_gates_are_open_again() {
-    let mut world = World::new().await;
-    world.fake.fail(Method::DELETE, "/jobs/", Fault::Refuse(403));
-    world.daemon.refuses_after(1, "it was paused");
-    world.let_go_as(world.spec()).await;
-    let told = world.told().await;
-    assert!(told.starts_with("waits, surroundings: it may not begin any more"), "{told}");
-    world.daemon.refuses_after(usize::MAX, "");
-    world.fake.set_runs(true);
-    assert_eq!(world.end().await, "gone, exit Some(0)");
-}
-
-/// Neither by its command nor by an init container of the user's own, also where the watch has not
-/// shown that yet.
-#[tokio::test]
-async fn what_has_begun_is_not_withdrawn() {
-    let mut began = status("Pending", &json!({"waiting": {"reason": "PodInitializing"}}));
-    began["initContainerStatuses"] = json!([{"name": "migrate", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]);
-    for (status, is_asked) in [(running(), false), (began, true)] {
-        let world = World::new().await;
-        world.let_go_as(world.spec()).await;
-        world.fake.pod(json!({}), status);
-        world.daemon.refuses_after(0, "it was paused");
-        if is_asked {
-            refused_twice(&world).await;
-        } else {
-            // Longer than it takes to ask, and no event tells that nobody does.
-            tokio::time::sleep(std::time::Duration::from_secs(8)).await;
-        }
-        assert_eq!(world.fake.count("DELETE", ""), 0);
-        assert!(!world.fake.is_job_told_to_end());
-    }
-}
-
-/// Its report came before its Pod was seen to run, and ends the wait for it.
-#[tokio::test]
-async fn what_is_over_already_is_not_withdrawn() {
-    let world = World::new().await;
-    world.let_go_as(world.spec()).await;
-    world.daemon.refuses_after(0, IS_OVER);
-    refused_twice(&world).await;
-    assert_eq!(world.fake.count("DELETE", ""), 0);
 }
 
 /// By a proxy that held the first of two requests that make it.

@@ -1,13 +1,15 @@
 //! Jobs on a cluster that the database does not know, because it is an older copy or a restored
 //! one.
 
+use axum::http::Method;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::runner::JobSpec;
 use schema::id::JobId;
 use schema::status::JobKind;
 use serde_json::{Value, json};
 
-use super::ends::running;
+use super::ends::{ended, running, running_world};
+use super::fake::Fault;
 use super::{World, job_id};
 
 const OTHER: &str = "/apis/batch/v1/namespaces/n/jobs/other";
@@ -53,6 +55,25 @@ async fn p1_no_apply_is_made_beside_one_of_its_instance_that_the_database_does_n
         world.runner.start(world.spec());
         assert_eq!(world.end().await, "gone, exit Some(0)");
     }
+}
+
+/// It was seen to be over, and forgotten, between the two looks at what is there.
+#[tokio::test]
+async fn an_earlier_apply_that_is_forgotten_while_the_cluster_answers_is_no_stranger() {
+    let mut world = running_world().await;
+    world.fake.pod(json!({}), ended(0, "Completed"));
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+    world.fake.fail(Method::GET, "/pods", Fault::Hold);
+    world.fake.set_runs(true);
+    let before = world.fake.count("GET", "/pods");
+    world.runner.start(JobSpec { job: other_id(), ..world.spec() });
+    world.until("its second look", |fake| fake.count("GET", "/pods") > before).await;
+    world.fake.job(|job| *job = over(job.take()));
+    world.runner.forget(job_id()).await;
+    let runner = world.runner.clone();
+    world.until("it to be forgotten", |_| !runner.recorded().contains(&job_id())).await;
+    world.fake.release();
+    assert_eq!(world.end().await, "gone, exit Some(0)");
 }
 
 /// That its Job was made so many seconds ago, and nobody has let it go.
