@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::{Body, Service};
 use schema::api::{ConfigsRequest, Diagnostic, LeftOut, PushRequest, PushedService};
-use schema::id::{ApplicationName, ServiceId};
+use schema::id::{ApplicationName, BlobId, ServiceId};
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
@@ -104,10 +104,7 @@ impl Planner {
             }));
             // Services of one runtime often have the same commands: once is enough, in the first
             // commit that needs them.
-            plan.changes.retain(|change| match change {
-                Change::Compiled(digest, _) => compiled.insert(*digest),
-                _ => true,
-            });
+            keep_new(&mut plan, &mut compiled);
             let pushed_service = PushedService {
                 application: service.application.clone(),
                 service: service.name.clone(),
@@ -153,4 +150,12 @@ impl Planner {
         }
         Ok(newest)
     }
+}
+
+/// Takes out of a plan the commands that others have compiled already.
+fn keep_new(plan: &mut Plan, compiled: &mut BTreeSet<BlobId>) {
+    plan.changes.retain(|change| match change {
+        Change::Compiled(digest, _) => compiled.insert(*digest),
+        _ => true,
+    });
 }
