@@ -1,6 +1,6 @@
 //! What must be so before a release reaches a channel. All of the language that depends on the kind
-//! of a precondition is here: its type, what it is called, the names and texts in it, and its rules.
-//! So a new kind is a field of [`Precondition`], and the compiler leads through the rest.
+//! of a precondition is here: its type, what it is called, the names and texts in it, its rules. So
+//! a new kind is a field of [`Precondition`], and the compiler leads through the rest.
 
 use std::collections::BTreeSet;
 
@@ -50,8 +50,8 @@ message_with_one! {
 pub enum StableChannels {
     /// `releaseChannel`.
     ReleaseChannel(String),
-    /// `selector`. In a group's template it is a template, and selects nothing before its values are
-    /// put in.
+    /// `selector`. In a group's template it is a template, and selects nothing before its values
+    /// are put in.
     Selector(Selector),
 }
 

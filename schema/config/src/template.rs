@@ -1,5 +1,5 @@
-//! Templates in config texts: `{{.Params.x}}`. A text is parsed once, when its document is read, and
-//! all its mistakes are found then; a value is put in as it is and never looked at again, so no
+//! Templates in config texts: `{{.Params.x}}`. A text is parsed once, when its document is read,
+//! and all its mistakes are found then; a value is put in as it is and never looked at again, so no
 //! value can change what a document means. Here is what a text says; putting values in is the
 //! scheduler's `compile`. Time is linear in the text.
 

@@ -1,5 +1,5 @@
-//! What was let go and has not begun is taken away when its gate shuts, however the cluster answers,
-//! and what has begun goes on.
+//! What was let go and has not begun is taken away when its gate shuts, however the cluster
+//! answers, and what has begun goes on.
 
 use std::sync::atomic::Ordering;
 
