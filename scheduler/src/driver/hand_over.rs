@@ -136,6 +136,10 @@ impl DriverLoop {
             return Err(refused("its instance stood still before it was started"));
         }
         let kept = self.world.instances.get(&row.instance).ok_or_else(over)?;
+        // Its wrapper may have said so before its place shows it: there is no start to take back.
+        if kept.state.job(job).is_some_and(|job| job.started_at.is_some()) {
+            return Ok(());
+        }
         match engine::start_now(&kept.state, job, now) {
             Start::Holds { .. } => Ok(()),
             Start::Stopped => Err(refused(STOPPED)),

@@ -82,6 +82,11 @@ impl JobFollower {
         }
         let done = match self.not_begun(course).await {
             Ok(None) => return self.let_be(course).await,
+            // Its wrapper was heard of meanwhile.
+            Ok(Some(_)) if self.inner.delivery.was_heard(self.job) => {
+                course.started = true;
+                return self.let_be(course).await;
+            }
             Ok(Some(seen)) => {
                 tracing::info!(
                     job = %self.job, why,
@@ -217,14 +222,21 @@ async fn within<T>(
 impl Course {
     /// What is known of one that was withdrawn, in the words of why.
     pub(super) fn with_its_withdrawal(&self, learned: &mut OutcomeEvidence, sight: &Sight) {
-        let Some(why) = self.withdrawn.as_ref().filter(|_| self.deleted && !self.gave_up) else {
+        let Some(why) = self.withdrawn.as_ref().filter(|_| !self.gave_up) else { return };
+        if !self.deleted {
+            if let Some(taken) = learned.taken.as_mut().filter(|_| self.late_deletion) {
+                taken.why = format!(
+                    "{}: it was to be withdrawn ({why}), and the cluster carried that out late",
+                    taken.why
+                );
+            }
             return;
-        };
+        }
         if let Some(never) = &mut learned.never {
             *never = match sight.pod.as_ref().and_then(init_that_began) {
                 Some(name) => unstarted::never(format!(
-                    "its init container `{name}` began in the moment in which it was withdrawn \
-                     ({why}), and may have done something"
+                    "its init container `{name}` had begun when it was withdrawn ({why}), and may \
+                     have done something"
                 )),
                 None => unstarted::taken_back(why.clone()),
             };

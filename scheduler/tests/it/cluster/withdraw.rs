@@ -161,8 +161,8 @@ async fn what_an_init_container_began_while_it_was_withdrawn_is_not_told_as_neve
     let ended = json!({"exitCode": 143, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"});
     world.fake.pod(json!({}), preparing(json!({"terminated": ended})));
     world.fake.release();
-    let expected = "gone, never: its init container `migrate` began in the moment in which it was \
-                    withdrawn (it was paused), and may have done something";
+    let expected = "gone, never: its init container `migrate` had begun when it was withdrawn (it \
+                    was paused), and may have done something";
     assert_eq!(world.end().await, expected);
 }
 
