@@ -202,7 +202,7 @@ async fn p9_what_ended_while_nothing_could_be_stored_is_heard_before_a_deadline_
 }
 
 /// The fetch of `staging`, which was started and is not heard of.
-async fn silent_fetch(rig: &Rig) -> JobId {
+pub(super) async fn silent_fetch(rig: &Rig) -> JobId {
     rig.runner.silent.store(true, Ordering::SeqCst);
     rig.request(TWO_CHANNELS, true).await.unwrap();
     let staging = |spec: &JobSpec| super::round::variable(spec, "PVN_RELEASE_CHANNEL") == "staging";

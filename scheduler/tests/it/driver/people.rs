@@ -2,13 +2,14 @@
 
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::driver::{Ask, Refusal};
-use pvn_scheduler::runner::{End, RunnerEvent};
+use pvn_scheduler::runner::{End, Leave, RunnerEvent};
 use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
 use schema::api::{DecisionRequest, Instance, PushRequest, TokenRequest};
 use schema::status::{ApprovalStatus, JobKind, JobStatus, Role, Status};
 
+use super::faults::silent_fetch;
 use super::round::tidy_world;
-use super::{APPROVAL, Rig, TWO_CHANNELS, any_plan, caller, target};
+use super::{APPROVAL, Rig, TWO_CHANNELS, any_plan, caller, report, target};
 
 mod tokens;
 
@@ -54,6 +55,29 @@ async fn rule_10_pause_stops_fetch_and_apply_until_resume() {
     assert!(rig.runner.kinds().is_empty());
     rig.handle.ask(target("only"), Ask::Resume, caller("eve")).await.unwrap();
     rig.until_status("only", Status::WaitingManualApproval).await;
+}
+
+/// Its wrapper says so before its Pod is seen to run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_a_pause_takes_back_what_has_not_begun_and_nothing_that_runs() {
+    let rig = Rig::start(|_| None).await;
+    let fetch = silent_fetch(&rig).await;
+    rig.runner.tell(RunnerEvent::Ended { job: fetch, end: report(Some(2), None), gone: true });
+    let job = rig
+        .until("the apply", async || {
+            let seen = rig.runner.seen.lock().unwrap();
+            seen.iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job)
+        })
+        .await;
+    rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await.unwrap();
+    let has_leave = async || {
+        let (leave, mut answer) = Leave::ask();
+        rig.runner.tell(RunnerEvent::Asks { job, leave });
+        answer.recv().await.unwrap()
+    };
+    assert_eq!(has_leave().await.unwrap_err().why, "it was paused");
+    rig.runner.tell(RunnerEvent::Started { job, at: Clock::System.now() });
+    assert_eq!(has_leave().await, Ok(()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
