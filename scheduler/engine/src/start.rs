@@ -260,7 +260,7 @@ impl State {
         now: Timestamp,
         out: &mut Vec<Action>,
     ) {
-        let waits = |job: &&Job| job.id == id && job.started_at.is_none() && job.stop.is_none();
+        let waits = |job: &&Job| job.id == id && has_not_begun(job);
         let Some(job) = self.main.as_deref().filter(waits) else { return };
         let shut = || self.holds(job, now).err().map(str::to_owned);
         let Some(why) = taken_back.or_else(shut) else { return };

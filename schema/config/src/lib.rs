@@ -43,6 +43,7 @@ mod task;
 pub mod template;
 mod texts;
 mod unmasked;
+mod written;
 pub mod yaml;
 
 pub use application::{

@@ -9,12 +9,9 @@
 //! Juxtaposition binds tighter than `+`, as a product binds tighter than a sum. `-` takes away what
 //! the factor matches, so a selector of `-` factors alone starts from everything.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::written::kept_as_written;
 
 /// Deepest nesting of parentheses; people write two or three.
 const DEPTH_LIMIT: usize = 32;
@@ -78,39 +75,7 @@ impl From<String> for Selector {
     }
 }
 
-/// As it is written.
-impl fmt::Display for Selector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Serialize for Selector {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.text.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Selector {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::from)
-    }
-}
-
-/// Everybody else sees a text.
-impl JsonSchema for Selector {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
-}
+kept_as_written!(Selector);
 
 impl Expression {
     fn parse(text: &str) -> Result<Self, SelectorError> {

@@ -3,17 +3,14 @@
 //! value can change what a document means. Here is what a text says; putting values in is the
 //! scheduler's `compile`. Time is linear in the text.
 
-use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::ops::Range;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use schema::check::nearest_first;
 use schema::shown::steers;
 
 use crate::builtins;
+use crate::written::kept_as_written;
 
 /// Most names that an error lists; the nearest come first.
 const NAMES_SHOWN: usize = 12;
@@ -158,38 +155,7 @@ impl From<&str> for Template {
     }
 }
 
-impl fmt::Display for Template {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Serialize for Template {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.text.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Template {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::from)
-    }
-}
-
-/// Everybody else sees a text.
-impl JsonSchema for Template {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
-}
+kept_as_written!(Template);
 
 fn parse(text: &str) -> Result<Vec<Tag>, Vec<TemplateError>> {
     let mut tags = Vec::new();

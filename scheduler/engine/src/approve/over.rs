@@ -10,7 +10,7 @@ use schema::time::Timestamp;
 
 use super::{Asker, about, expiry, name_of, question};
 use crate::action::Action;
-use crate::state::State;
+use crate::state::{Approval, State};
 
 impl State {
     /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again
@@ -33,13 +33,8 @@ impl State {
         let (binds_manual, who_looks) = (self.binds_manual(), self.who_looks());
         let Some(work) = self.observed.work() else { return };
         let withdrawn = self.approvals.rebind(work, binds_manual);
-        out.extend(withdrawn.into_iter().map(|approval| {
-            let what = format!(
-                "{} is withdrawn: {who_looks} has found other work than what was said yes to",
-                name_of(approval)
-            );
-            about(LogKind::ApprovalWithdrawn, None, what, approval)
-        }));
+        let why = format!("{who_looks} has found other work than what was said yes to");
+        out.extend(withdrawn.into_iter().map(|approval| is_withdrawn(approval, &why)));
     }
 
     /// The commands changed: what was approved is not what would run, and what was shown to whoever
@@ -62,13 +57,8 @@ impl State {
     fn withdraw_kinds(&mut self, kinds: &[ApprovalKind], out: &mut Vec<Action>) {
         let was_used = self.rollout.has_arrived() || self.rollout.attempts().is_some();
         let withdrawn = self.approvals.withdraw_for_commands(kinds, was_used);
-        out.extend(withdrawn.into_iter().map(|approval| {
-            let what = format!(
-                "{} is withdrawn: the config has other commands than what was said yes to",
-                name_of(approval)
-            );
-            about(LogKind::ApprovalWithdrawn, None, what, approval)
-        }));
+        let why = "the config has other commands than what was said yes to";
+        out.extend(withdrawn.into_iter().map(|approval| is_withdrawn(approval, why)));
     }
 
     /// The same release under other gates: what no gate asks for any more is history, and what is
@@ -112,4 +102,10 @@ impl State {
             .map_or(&[][..], |job| &job.uses);
         self.approvals.settled(self.has_arrived(), running)
     }
+}
+
+/// That an approval is withdrawn to which somebody had said something.
+fn is_withdrawn(approval: &Approval, why: &str) -> Action {
+    let what = format!("{} is withdrawn: {why}", name_of(approval));
+    about(LogKind::ApprovalWithdrawn, None, what, approval)
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
+use kube::api::PatchParams;
 use schema::id::JobId;
 use schema::time::Timestamp;
 use tokio::time::Instant;
@@ -34,6 +35,11 @@ use crate::runner::evidence::OutcomeEvidence;
 
 /// Who we are among those that change objects.
 pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
+
+/// What goes with a change of an object that is there.
+pub(super) fn as_ours() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
 
 /// How long a Job has no Pod, and a Pod no word of its node, before somebody asks why.
 pub(super) const POD_WITHIN: Duration = Duration::from_secs(3);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, Patch, Preconditions};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use super::ask::{Asking, RequestRefusal};
 use super::begin::TIDY_WITHIN;
 use super::blockers::StartBlocker;
 use super::changed;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower, UNSEEN_WITHIN};
+use super::follow::{AWAY_WITHIN, JobFollower, UNSEEN_WITHIN, as_ours};
 use super::leave::May;
 use super::over::{lost, taken_unseen};
 use super::sight::counts::had_pods;
@@ -64,8 +64,7 @@ impl JobFollower {
         // suspended it since.
         let metadata = json!({"uid": self.record.uid, "annotations": {LET_GO_MARK: "true"}});
         let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"suspend": false}}));
-        let params =
-            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = as_ours();
         let may = May::AsDecided(&self.inner, self.job);
         let done = self
             .ask_until(deadline, may, "starting its Job", || {

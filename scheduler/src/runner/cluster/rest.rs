@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch};
 use kube::{Api, ResourceExt};
 use schema::id::JobId;
 use serde_json::json;
@@ -19,7 +19,7 @@ use super::ask::{RequestRefusal, ask};
 use super::begin::its_job;
 use super::changed::is_paused;
 use super::clusters::Cluster;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER};
+use super::follow::{AWAY_WITHIN, as_ours};
 use super::job::JOB_LABEL;
 use super::record::Record;
 use super::sight::{self, is_pod_over};
@@ -106,8 +106,7 @@ async fn end(cluster: &Cluster, jobs: &Api<Job>, job: JobId, record: &Record) ->
     let patch = Patch::Merge(
         json!({"metadata": {"uid": record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}),
     );
-    let params =
-        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let params = as_ours();
     let until = Instant::now() + AWAY_WITHIN;
     let ended =
         ask(cluster, false, until, "ending its Job", || jobs.patch(&record.name, &params, &patch))

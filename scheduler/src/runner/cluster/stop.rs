@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use super::ask::RequestRefusal;
 use super::blockers::StartBlocker;
 use super::changed;
 use super::course::Course;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower, UNSEEN_WITHIN};
+use super::follow::{AWAY_WITHIN, JobFollower, UNSEEN_WITHIN, as_ours};
 use super::job::JOB_LABEL;
 use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
@@ -152,8 +152,7 @@ impl JobFollower {
         let (metadata, spec) =
             (json!({"uid": self.record.uid}), json!({"activeDeadlineSeconds": END_NOW_S}));
         let patch = Patch::Merge(json!({"metadata": metadata, "spec": spec}));
-        let params =
-            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = as_ours();
         let ended = self
             .ask(AWAY_WITHIN, "stopping its Job", || jobs.patch(&self.record.name, &params, &patch))
             .await;

@@ -11,14 +11,14 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::ask::RequestRefusal;
 use super::blockers::StartBlocker;
 use super::course::Course;
-use super::follow::{FIELD_MANAGER, JobFollower};
+use super::follow::{JobFollower, as_ours};
 use super::sight::init_that_began;
 use super::sight::tries::{PodAttempts, tried};
 use super::sight::{Sight, SightOutcome, look};
@@ -125,8 +125,7 @@ impl JobFollower {
         let annotations = json!({KEPT_MARK: self.inner.clock.now().to_string()});
         let metadata = json!({"uid": self.record.uid, "annotations": annotations});
         let patch = Patch::Merge(json!({"metadata": metadata}));
-        let params =
-            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = as_ours();
         let what = "keeping its Job";
         let kept =
             self.ask(Duration::ZERO, what, || jobs.patch(&self.record.name, &params, &patch));
