@@ -15,6 +15,16 @@ async fn refused_twice(world: &World) {
     world.until("leave to be refused", |_| world.daemon.refused.load(Ordering::SeqCst) >= 2).await;
 }
 
+/// A job whose gate has shut, and whose deletion is under way until somebody lets it.
+async fn with_a_held_deletion() -> World {
+    let world = World::new().await;
+    world.fake.fail(Method::DELETE, "/jobs/", Fault::Hold);
+    world.daemon.refuses_after(1, "it was paused");
+    world.let_go_as(world.spec()).await;
+    world.until("its deletion", |fake| fake.count("DELETE", "/jobs/") == 1).await;
+    world
+}
+
 /// An init container of the user's own in this state, before a command that has not begun.
 fn preparing(state: Value) -> Value {
     let mut status = status("Pending", &json!({"waiting": {"reason": "PodInitializing"}}));
@@ -85,11 +95,7 @@ async fn p2_p8_a_job_is_withdrawn_whose_pods_are_not_listed_as_long_as_they_are_
 /// As a proxy that holds the request until the gate is open again and the command runs.
 #[tokio::test]
 async fn a_withdrawal_that_is_carried_out_late_ends_nothing_that_has_begun() {
-    let mut world = World::new().await;
-    world.fake.fail(Method::DELETE, "/jobs/", Fault::Hold);
-    world.daemon.refuses_after(1, "it was paused");
-    world.let_go_as(world.spec()).await;
-    world.until("its deletion", |fake| fake.count("DELETE", "/jobs/") == 1).await;
+    let mut world = with_a_held_deletion().await;
     world.daemon.refuses_after(usize::MAX, "");
     world.fake.set_runs(true);
     world.fake.job(|job| job["status"]["ready"] = 1.into());
@@ -153,11 +159,7 @@ async fn what_is_over_already_is_not_withdrawn() {
 /// A node tells late what it has begun.
 #[tokio::test]
 async fn what_an_init_container_began_while_it_was_withdrawn_is_not_told_as_never() {
-    let mut world = World::new().await;
-    world.fake.fail(Method::DELETE, "/jobs/", Fault::Hold);
-    world.daemon.refuses_after(1, "it was paused");
-    world.let_go_as(world.spec()).await;
-    world.until("its deletion", |fake| fake.count("DELETE", "/jobs/") == 1).await;
+    let mut world = with_a_held_deletion().await;
     let ended = json!({"exitCode": 143, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"});
     world.fake.pod(json!({}), preparing(json!({"terminated": ended})));
     world.fake.release();

@@ -202,7 +202,7 @@ async fn p9_what_ended_while_nothing_could_be_stored_is_heard_before_a_deadline_
 }
 
 /// The fetch of `staging`, which was started and is not heard of.
-pub(super) async fn silent_fetch(rig: &Rig) -> JobId {
+async fn silent_fetch(rig: &Rig) -> JobId {
     rig.runner.silent.store(true, Ordering::SeqCst);
     rig.request(TWO_CHANNELS, true).await.unwrap();
     let staging = |spec: &JobSpec| super::round::variable(spec, "PVN_RELEASE_CHANNEL") == "staging";
@@ -282,26 +282,23 @@ async fn p8_a_job_that_was_handed_over_and_never_ran_did_not_begin() {
     assert_eq!(over.started_at, None, "{}", over.message);
 }
 
+/// The apply of `staging`, handed over and not heard of.
+pub(super) async fn silent_apply(rig: &Rig) -> JobId {
+    let fetch = silent_fetch(rig).await;
+    rig.runner.tell(RunnerEvent::Ended { job: fetch, end: report(Some(2), None), gone: true });
+    rig.until("the apply", async || {
+        let seen = rig.runner.seen.lock().unwrap();
+        seen.iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job)
+    })
+    .await
+}
+
 /// A gate that shuts for a moment: by the time at which it is known that nothing of the job ran it
 /// is open again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_apply_that_its_runner_took_back_is_withdrawn_although_its_gates_are_open_again() {
     let rig = Rig::start(|_| None).await;
-    let fetch = silent_fetch(&rig).await;
-    let next = async |kind, before: JobId| {
-        let is_next = |spec: &&JobSpec| {
-            spec.kind == kind
-                && spec.job != before
-                && super::round::variable(spec, "PVN_RELEASE_CHANNEL") == "staging"
-        };
-        rig.until("the next job", async || {
-            let seen = rig.runner.seen.lock().unwrap();
-            seen.iter().rev().find(is_next).map(|spec| (spec.job, spec.attempt))
-        })
-        .await
-    };
-    rig.runner.tell(RunnerEvent::Ended { job: fetch, end: report(Some(2), None), gone: true });
-    let (apply, _) = next(JobKind::Apply, fetch).await;
+    let apply = silent_apply(&rig).await;
     let end = End::TakenBack { why: "it was paused".to_owned() };
     rig.runner.tell(RunnerEvent::Ended { job: apply, end, gone: true });
     let row = async || rig.store.job(apply).await.unwrap().unwrap();
@@ -311,22 +308,19 @@ async fn an_apply_that_its_runner_took_back_is_withdrawn_although_its_gates_are_
         (over.status, over.message.as_str()),
         (JobStatus::Cancelled, "withdrawn before it started: it was paused")
     );
-    let (_, attempt) = next(JobKind::Apply, apply).await;
-    assert_eq!(attempt, 1, "it was none");
+    let attempt = rig.until("the next one", async || {
+        let seen = rig.runner.seen.lock().unwrap();
+        let is_next = |spec: &&JobSpec| spec.kind == JobKind::Apply && spec.job != apply;
+        seen.iter().find(is_next).map(|spec| spec.attempt)
+    });
+    assert_eq!(attempt.await, 1, "it was none");
 }
 
 /// Of one that somebody cancelled meanwhile that is what is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p7_an_apply_that_was_cancelled_and_that_its_runner_took_back_is_over() {
     let rig = Rig::start(|_| None).await;
-    let fetch = silent_fetch(&rig).await;
-    rig.runner.tell(RunnerEvent::Ended { job: fetch, end: report(Some(2), None), gone: true });
-    let apply = rig
-        .until("the apply", async || {
-            let seen = rig.runner.seen.lock().unwrap();
-            seen.iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job)
-        })
-        .await;
+    let apply = silent_apply(&rig).await;
     rig.handle.cancel_job(apply, caller("eve")).await.unwrap();
     let end = End::TakenBack { why: "it was paused".to_owned() };
     rig.runner.tell(RunnerEvent::Ended { job: apply, end, gone: true });

@@ -7,9 +7,9 @@ use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
 use schema::api::{DecisionRequest, Instance, PushRequest, TokenRequest};
 use schema::status::{ApprovalStatus, JobKind, JobStatus, Role, Status};
 
-use super::faults::silent_fetch;
+use super::faults::silent_apply;
 use super::round::tidy_world;
-use super::{APPROVAL, Rig, TWO_CHANNELS, any_plan, caller, report, target};
+use super::{APPROVAL, Rig, TWO_CHANNELS, any_plan, caller, target};
 
 mod tokens;
 
@@ -61,14 +61,7 @@ async fn rule_10_pause_stops_fetch_and_apply_until_resume() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p2_a_pause_takes_back_what_has_not_begun_and_nothing_that_runs() {
     let rig = Rig::start(|_| None).await;
-    let fetch = silent_fetch(&rig).await;
-    rig.runner.tell(RunnerEvent::Ended { job: fetch, end: report(Some(2), None), gone: true });
-    let job = rig
-        .until("the apply", async || {
-            let seen = rig.runner.seen.lock().unwrap();
-            seen.iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job)
-        })
-        .await;
+    let job = silent_apply(&rig).await;
     rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await.unwrap();
     let has_leave = async || {
         let (leave, mut answer) = Leave::ask();
