@@ -13,7 +13,7 @@ mod problem;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use checker::{Checker, SchemaNode};
+pub use checker::{Checker, FormatRule, SchemaNode};
 pub use problem::{
     Notation, Problem, ValueFault, cut, nearest, nearest_first, pointer_segment, quoted,
 };

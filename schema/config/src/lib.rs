@@ -19,6 +19,7 @@ pub mod diagnostic;
 mod document;
 mod effective;
 mod env;
+mod formats;
 mod group_template;
 mod groups;
 mod here;

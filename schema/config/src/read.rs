@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::coerce::{self, Twice};
 use crate::diagnostic::{self, Diagnostic};
 use crate::document::{Document, DocumentSource, body_of, diagnostic_at};
+use crate::formats::FORMATS;
 use crate::local::{self, Reference};
 use crate::rules::RuleViolation;
 use crate::secrets::{self, HiddenValues, Secret};
@@ -35,7 +36,12 @@ pub const DOCUMENT_PROBLEM_LIMIT: usize = 100;
 pub const PROBLEM_LIMIT: usize = 1000;
 
 thread_local! {
-    static CHECKER: Checker = Checker::new(crate::json_schema::of::<WrittenDocument>());
+    static CHECKER: Checker = checker();
+}
+
+/// What holds documents against the language's schema.
+pub(crate) fn checker() -> Checker {
+    Checker::new(crate::json_schema::of::<WrittenDocument>(), FORMATS)
 }
 
 /// Reads config files.

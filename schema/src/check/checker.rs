@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use url::Url;
 use valico::json_schema::SchemaVersion;
-use valico::json_schema::schema::{ScopedSchema, WalkContext};
+use valico::json_schema::schema::ScopedSchema;
 use valico::json_schema::scope::Scope;
 
 use super::problem::{Notation, Problem, pointer_segment};
@@ -13,7 +13,7 @@ mod faults;
 mod formats;
 mod keywords;
 
-use formats::{FORMATS, as_validator};
+pub use formats::FormatRule;
 
 /// Most unknown fields of one object that are looked at, so that a hostile object costs no more
 /// than its own size.
@@ -51,27 +51,16 @@ impl Checker {
     /// # Panics
     /// When the schema is not one that valico takes; a test compiles every one.
     pub fn from_text(text: &str) -> Self {
-        Self::new(serde_json::from_str(text).expect("our schemas are JSON"))
+        Self::new(serde_json::from_str(text).expect("our schemas are JSON"), &[])
     }
 
-    /// Compiles a schema of ours.
+    /// Compiles a schema of ours. `own_formats`: what it asks for by `format` that no other does.
     ///
     /// # Panics
     /// When the schema is not one that valico takes; a test compiles every one.
-    pub fn new(schema: Value) -> Self {
-        let mut scope = Scope::with_formats(
-            |formats| {
-                for (name, rule) in FORMATS {
-                    formats.insert(
-                        (*name).to_owned(),
-                        Box::new(move |_: &Value, _: &WalkContext<'_>| {
-                            Ok(Some(as_validator(*rule)))
-                        }),
-                    );
-                }
-            },
-            SchemaVersion::Draft7,
-        );
+    pub fn new(schema: Value, own_formats: &'static [(&'static str, FormatRule)]) -> Self {
+        let mut scope = Scope::without_formats(SchemaVersion::Draft7);
+        formats::add_to(&mut scope, own_formats);
         keywords::add_to(&mut scope);
         let id = Url::parse(SCHEMA_ID).expect("the constant is a URL");
         scope.compile_with_id(&id, schema.clone(), false).expect("our schemas compile");
