@@ -43,6 +43,7 @@ mod changed;
 mod check;
 mod clusters;
 mod course;
+mod events;
 mod faults;
 mod follow;
 mod hidden;

@@ -1,17 +1,11 @@
-//! What keeps a job from starting: what would end it, what the events of its Job or Pod say where
-//! the status says nothing, and how often it is told. Called by the job's task; the words of the
-//! status itself are read in [`super::sight`].
-//!
-//! Events are asked for, not watched: only a job that waits without saying why needs them, and a
-//! namespace has many.
+//! What keeps a job from starting: what would end it, and how often it is told. Called by the job's
+//! task; the words of the status are read in [`super::sight`], those of events in
+//! [`super::events`].
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event, Pod};
-use kube::Api;
-use kube::api::ListParams;
 use schema::id::JobId;
 use schema::shown::beginning;
 use schema::time::Timestamp;
@@ -19,11 +13,10 @@ use tokio::time::Instant;
 
 use super::ask::RequestRefusal;
 use super::faults::WatchRefusal;
-use super::follow::{JobFollower, UNSEEN_WITHIN};
+use super::follow::UNSEEN_WITHIN;
 use super::hidden::SecretFinder;
 use super::lost_watch::LostWatch;
 use super::rights;
-use super::sight::event_words;
 use crate::compile::ClusterPlace;
 use crate::runner::{self, News, RunnerEvent};
 
@@ -37,9 +30,6 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// Most bytes of the cluster's words that are told. A scheduler of hundreds of nodes has long ones.
 const WORDS_LIMIT_BYTES: usize = 1000;
-
-/// Most events of one object that are looked at.
-const EVENTS_LIMIT: u32 = 50;
 
 /// What follows where nobody could look at a job of an earlier life of the daemon.
 const NOBODY_KNOWS: &str =
@@ -233,37 +223,6 @@ impl Teller {
     pub(super) fn due(&self) -> Option<Instant> {
         let said = self.said.lock().expect("nobody panics with the lock");
         said.told.as_ref().is_some_and(|told| *told != said.now).then_some(said.next_at)
-    }
-}
-
-impl JobFollower {
-    /// Why nothing goes on with an object, in the words of whoever cannot go on: the newest warning
-    /// about it.
-    pub(super) async fn warning(&self, name: &str, pod: Option<&Pod>) -> Option<StartBlocker> {
-        let events: Api<Event> =
-            Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
-        let params = ListParams::default()
-            .fields(&format!("involvedObject.name={name},type=Warning"))
-            .limit(EVENTS_LIMIT);
-        self.cluster.throttle.pass(self.record.is_apply).await;
-        // Events are for people; without them nobody is worse off than before.
-        let found = events.list(&params).await.ok()?;
-        // A Pod that waits for a node says so in its status; one that has its node does so no more.
-        let told = found
-            .items
-            .into_iter()
-            .filter(|event| event.reason.as_deref() != Some("FailedScheduling"));
-        let event = told.max_by_key(|event| {
-            event
-                .last_timestamp
-                .as_ref()
-                .map(|at| at.0)
-                .or(event.event_time.as_ref().map(|at| at.0))
-        })?;
-        let (reason, message) =
-            (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
-        let said = event_words(pod, event.involved_object.field_path.as_deref(), &reason, &message);
-        Some(StartBlocker::said(&reason, said))
     }
 }
 

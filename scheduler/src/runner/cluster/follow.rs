@@ -21,6 +21,7 @@ use super::ask::{Asking, RequestRefusal, ask};
 use super::blockers::{StartBlocker, Teller, WaitEnd};
 use super::clusters::Cluster;
 use super::course::Course;
+use super::events::{began, warning};
 use super::hidden::SecretFinder;
 use super::leave::May;
 use super::let_go::is_suspended;
@@ -276,20 +277,26 @@ impl JobFollower {
         course.waits_for = wait.or(course.waits_for.take());
     }
 
-    /// Why nothing goes on although the status says nothing.
-    pub(super) async fn why(&self, sight: &Sight) -> Option<StartBlocker> {
-        if sight.pod.is_none() && sight.job.as_ref().is_some_and(is_suspended) {
+    /// Asks why nothing goes on although the status says nothing, or whether it does.
+    pub(super) async fn ask_why(&mut self, course: &mut Course, sight: &Sight) {
+        let name = about(sight);
+        let said = if sight.pod.is_none() && sight.job.as_ref().is_some_and(is_suspended) {
             let by =
                 if self.record.held { "by its own file" } else { "by somebody in the cluster" };
-            return Some(StartBlocker::new(
-                WaitEnd::Resumed,
-                format!("Suspended: its Job is suspended {by}"),
-            ));
-        }
-        match about(sight) {
-            "" => None,
-            name => self.warning(name, sight.pod.as_ref()).await,
-        }
+            let why = format!("Suspended: its Job is suspended {by}");
+            Some(StartBlocker::new(WaitEnd::Resumed, why))
+        } else if name.is_empty() {
+            None
+        } else {
+            // Events are for people; without them nobody is worse off than before.
+            let events = self.events_of(name).await.unwrap_or_default();
+            let pod = sight.pod.as_ref();
+            if let Some(at) = pod.and_then(|pod| began(&events, pod, &self.record.container)) {
+                return self.runs(course, Some(at)).await;
+            }
+            warning(&events, pod)
+        };
+        course.said = said.map(|wait| (name.to_owned(), wait));
     }
 
     pub(super) fn subject(&self, course: &Course, sight: &Sight) -> SightSubject<'_> {

@@ -12,9 +12,7 @@ use tokio::time::Instant;
 use super::blockers::StartBlocker;
 use super::course::Course;
 use super::faults::WatchRefusal;
-use super::follow::{
-    BEHIND_WITHIN, HEARD_OUT_FOR, JobFollower, LISTEN_EVERY, UNSEEN_WITHIN, about,
-};
+use super::follow::{BEHIND_WITHIN, HEARD_OUT_FOR, JobFollower, LISTEN_EVERY, UNSEEN_WITHIN};
 use super::lost_watch::LostWatch;
 use super::over::{lost, never_learned, taken_unseen};
 use super::sight::{Sight, SightOutcome, look, taken};
@@ -324,7 +322,7 @@ impl JobFollower {
             Happened::ListeningIsDue => self.listen(course, sight).await,
             Happened::WhyIsDue => {
                 course.why_at = Instant::now() + ASK_WHY_EVERY;
-                course.said = self.why(sight).await.map(|wait| (about(sight).to_owned(), wait));
+                self.ask_why(course, sight).await;
             }
             Happened::LeaveIsDue => self.mind_leave(course).boxed().await,
             Happened::UnseenForLong => {

@@ -200,13 +200,24 @@ impl JobFollower {
         match self.ask(within, "deleting its Job", || jobs.delete(&self.record.name, &params)).await
         {
             // Of a Job that was never made nothing can be left.
-            Err(RequestRefusal::NotFound(_)) if self.own.uid().is_some() => {
+            Err(RequestRefusal::NotFound(why)) if self.own.uid().is_some() => {
                 self.note_refusal(self.delete_its_pods(&DeleteParams::default()).await);
+                if self.is_shown() {
+                    let why = format!("{why}; but the cluster shows it");
+                    return Err(RequestRefusal::Doubtful(why));
+                }
                 Ok(())
             }
             Err(RequestRefusal::NotFound(_)) => Ok(()),
             done => done.map(drop),
         }
+    }
+
+    /// Whether its watch shows its Job: who else says that it is not there is a gateway, or a
+    /// moment ahead.
+    fn is_shown(&self) -> bool {
+        let sight = self.view.sight.borrow();
+        sight.job.is_some() && !sight.job_gone && sight.jobs_lost.is_none()
     }
 
     fn of_its_label(&self) -> ListParams {

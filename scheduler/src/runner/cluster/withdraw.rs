@@ -178,7 +178,7 @@ impl JobFollower {
     ///
     /// # Errors
     /// Why that is not known.
-    async fn not_begun(&self, course: &Course) -> Result<Option<String>, RequestRefusal> {
+    async fn not_begun(&self, course: &mut Course) -> Result<Option<String>, RequestRefusal> {
         let jobs = self.jobs();
         let what = "looking for its Job";
         let found = self.ask(Duration::ZERO, what, || jobs.get(&self.record.name)).boxed();
@@ -192,9 +192,14 @@ impl JobFollower {
             Err(_) => Vec::new(),
         };
         pods.iter().for_each(|pod| now.see(pod));
+        if let Some(pod) = &now.pod {
+            let runs = self.runs_unseen(pod).boxed();
+            course.started |= within(LOOK_WITHIN, "looking for its events", runs).await?;
+        }
         let waits = matches!(look(&now, self.subject(course, &now)), SightOutcome::Waiting(_));
         let is_untried = tried(&now, &self.record.container) == PodAttempts::Never;
-        let has_begun = !waits
+        let has_begun = course.started
+            || !waits
             || !is_untried
             || now.pod.iter().chain(&pods).any(|pod| init_that_began(pod).is_some());
         let job = found.or_else(|refused| now.job.clone().ok_or(refused))?;

@@ -146,6 +146,77 @@ async fn what_has_begun_is_not_withdrawn() {
     }
 }
 
+/// A Pod whose command's container waits, as its node says, and which has another one to start.
+fn with_a_later_container(world: &World) {
+    let containers = json!([{"name": "do"}, {"name": "later"}]);
+    let creating = json!({"waiting": {"reason": "ContainerCreating"}});
+    let spec = json!({"nodeName": "n", "containers": containers});
+    world.fake.pod_as(json!({}), spec, status("Pending", &creating));
+}
+
+/// What its node tells of a container of that Pod.
+fn told_by_its_node(world: &World, container: &str) {
+    let about =
+        json!({"kind": "Pod", "uid": "p", "fieldPath": format!("spec.containers{{{container}}}")});
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": container, "namespace": "n"}, "type": "Normal",
+        "reason": "Started", "message": "Started container", "involvedObject": about, "firstTimestamp": "2026-01-01T00:00:00Z",
+    });
+    world.fake.put(&format!("/api/v1/namespaces/n/events/{container}"), event);
+}
+
+/// Its node writes no status while it fetches the image of a later container, or runs a hook.
+#[tokio::test]
+async fn what_runs_by_the_events_of_its_node_is_not_withdrawn() {
+    let mut world = World::new().await;
+    world.let_go_as(world.spec()).await;
+    with_a_later_container(&world);
+    told_by_its_node(&world, "do");
+    world.daemon.refuses_after(0, "it was paused");
+    assert_eq!(world.told().await, "runs");
+    assert_eq!(world.fake.count("DELETE", ""), 0);
+}
+
+/// That another container runs, or that nobody may look, says nothing of the command.
+#[tokio::test]
+async fn p2_what_no_event_says_runs_is_withdrawn() {
+    for may_list in [true, false] {
+        let mut world = World::new().await;
+        if !may_list {
+            (0..200).for_each(|_| world.fake.fail(Method::GET, "/events", Fault::Refuse(403)));
+        }
+        world.let_go_as(world.spec()).await;
+        with_a_later_container(&world);
+        told_by_its_node(&world, "later");
+        world.daemon.refuses_after(0, "it was paused");
+        assert_eq!(world.end().await, "gone, taken back: it was paused", "{may_list}");
+    }
+}
+
+/// Without a gate that shuts it is told that it runs, not that it waits.
+#[tokio::test]
+async fn what_runs_by_the_events_of_its_node_is_told_to_run() {
+    let mut world = World::new().await;
+    world.let_go_as(world.spec()).await;
+    with_a_later_container(&world);
+    told_by_its_node(&world, "do");
+    assert_eq!(world.told().await, "runs");
+}
+
+/// As a gateway does that answers in the cluster's place.
+#[tokio::test]
+async fn p2_p8_a_job_that_is_not_there_by_its_deletion_and_is_shown_is_deleted_again() {
+    let mut world = World::new().await;
+    (0..2).for_each(|_| world.fake.fail(Method::DELETE, "/jobs/", Fault::Refuse(404)));
+    world.daemon.refuses_after(1, "it was paused");
+    world.let_go_as(world.spec()).await;
+    let told = world.told().await;
+    let expected = "is not deleted yet: deleting its Job: fault 404; but the cluster shows it";
+    assert!(told.contains(expected), "{told}");
+    assert_eq!(world.end().await, "gone, taken back: it was paused");
+    assert_eq!(world.fake.count("DELETE", "/jobs/"), 3);
+}
+
 /// Its report came before its Pod was seen to run, and ends the wait for it.
 #[tokio::test]
 async fn what_is_over_already_is_not_withdrawn() {

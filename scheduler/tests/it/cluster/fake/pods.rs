@@ -23,8 +23,13 @@ impl Fake {
 
     /// Gives the only Job a Pod, or its Pod another state.
     pub(in super::super) fn pod(&self, metadata: Value, status: Value) {
+        self.pod_as(metadata, Value::Null, status);
+    }
+
+    /// The same of a Pod that is to be so.
+    pub(in super::super) fn pod_as(&self, metadata: Value, spec: Value, status: Value) {
         let (name, own) = self.its_pod("x", "p");
-        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": own, "status": status});
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": spec, "status": status});
         merge(&mut pod["metadata"], metadata);
         self.put(&format!("/api/v1/namespaces/n/pods/{name}"), pod);
     }
