@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::blockers::StartBlocker;
 use super::follow::{BEHIND_WITHIN, LISTEN_EVERY, POD_WITHIN, UNSEEN_WITHIN};
-use super::withdraw::LEAVE_EVERY;
+use super::withdraw::{LEAVE_EVERY, Withdrawal};
 use crate::runner::evidence::OutcomeEvidence;
 
 /// How far it is.
@@ -42,16 +42,7 @@ pub(super) struct Course {
     pub(super) told: bool,
     /// Whether it did not start in time.
     pub(super) gave_up: bool,
-    /// Why it may not begin any more, once its Job was to be deleted for that.
-    pub(super) withdrawn: Option<String>,
-    /// That it is not deleted yet, and why.
-    pub(super) unwithdrawn: Option<StartBlocker>,
-    /// Whether a request by which it was to be withdrawn may be carried out that nobody answered.
-    pub(super) late_deletion: bool,
-    /// How often in a row it was not as it was looked at when it was to be withdrawn.
-    pub(super) conflicts: u8,
-    /// Whether a request that deletes it before it begins may be carried out that nobody answered.
-    pub(super) may_be_deleted: bool,
+    pub(super) withdrawal: Withdrawal,
     /// From when on what ends counts as ended because its time was over, once it was ended for
     /// that.
     pub(super) over_time: Option<Timestamp>,
@@ -95,8 +86,8 @@ impl Course {
         &'a self,
         said: Option<&'a StartBlocker>,
     ) -> Option<&'a StartBlocker> {
-        let ours = [&self.unwatched, &self.unstopped, &self.unwithdrawn];
-        ours.into_iter().find_map(Option::as_ref).or(said)
+        let ours = [&self.unwatched, &self.unstopped].into_iter().find_map(Option::as_ref);
+        ours.or_else(|| self.withdrawal.blocker()).or(said)
     }
 
     pub(super) fn new(deadline: Instant, times_out_at: Option<Instant>, started: bool) -> Self {
@@ -119,11 +110,7 @@ impl Course {
             started,
             told: false,
             gave_up: false,
-            withdrawn: None,
-            unwithdrawn: None,
-            late_deletion: false,
-            conflicts: 0,
-            may_be_deleted: false,
+            withdrawal: Withdrawal::default(),
             over_time: None,
             spares_until: None,
             deleted: false,

@@ -49,6 +49,35 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// being followed and stopped.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
+/// How far a job is with being taken away before it begins.
+#[derive(Debug, Default)]
+pub(super) struct Withdrawal {
+    /// Why it may not begin any more, once its Job was to be deleted for that.
+    why: Option<String>,
+    /// That it is not deleted yet, and why.
+    blocker: Option<StartBlocker>,
+    /// Whether a request by which it was to be withdrawn may be carried out that nobody answered.
+    may_come_late: bool,
+    /// How often in a row it was not as it was looked at.
+    conflicts: u8,
+    /// Whether a request that deletes it before it begins may be carried out that nobody answered,
+    /// whatever it was made for.
+    may_be_deleted: bool,
+}
+
+impl Withdrawal {
+    /// What keeps its Job there.
+    pub(super) fn blocker(&self) -> Option<&StartBlocker> {
+        self.blocker.as_ref()
+    }
+
+    /// It is not to be taken away any more: nobody is told that it is, unless it still may be.
+    fn goes_on(&mut self) {
+        (self.blocker, self.conflicts) = (None, 0);
+        self.why.take_if(|_| !self.may_come_late);
+    }
+}
+
 impl JobFollower {
     /// Whether it is an apply that nobody has seen begin. What only looks changes nothing, and of
     /// one of which nobody knows whether it was let go this is found out first.
@@ -58,7 +87,7 @@ impl JobFollower {
 
     /// Whether a deletion may still be carried out by which it was to be withdrawn.
     pub(super) fn may_be_ended_late(course: &Course) -> bool {
-        course.late_deletion && !course.deleted && course.asked == 0
+        course.withdrawal.may_come_late && !course.deleted && course.asked == 0
     }
 
     /// Takes it away if it may not begin any more.
@@ -92,24 +121,24 @@ impl JobFollower {
                     job = %self.job, why,
                     "a job that was let go and has not begun is withdrawn"
                 );
-                let as_seen = Some(seen).filter(|_| course.conflicts < CONFLICTS_LIMIT);
+                let as_seen = Some(seen).filter(|_| course.withdrawal.conflicts < CONFLICTS_LIMIT);
                 let done = self.delete_what_has_not_begun(course, as_seen).await;
-                course.late_deletion |= matches!(done, Err(RequestRefusal::Doubtful(_)));
+                course.withdrawal.may_come_late |= matches!(done, Err(RequestRefusal::Doubtful(_)));
                 done
             }
             Err(refused) => Err(refused),
         };
         match done {
             // It changed since it was looked at: it may have begun.
-            Err(RequestRefusal::Changed(_)) if course.conflicts < CONFLICTS_LIMIT => {
-                course.conflicts += 1;
+            Err(RequestRefusal::Changed(_)) if course.withdrawal.conflicts < CONFLICTS_LIMIT => {
+                course.withdrawal.conflicts += 1;
                 course.leave_at = Instant::now() + LOOK_AGAIN;
             }
             done => {
                 let refused = done.err();
-                course.unwithdrawn =
+                course.withdrawal.blocker =
                     refused.map(|refused| StartBlocker::unwithdrawn(&why, &refused));
-                course.withdrawn = Some(why);
+                course.withdrawal.why = Some(why);
             }
         }
     }
@@ -117,7 +146,7 @@ impl JobFollower {
     /// It goes on. What may still be carried out of a withdrawal names a version that its Job has
     /// no more from now on.
     async fn let_be(&self, course: &mut Course) {
-        (course.unwithdrawn, course.conflicts) = (None, 0);
+        course.withdrawal.goes_on();
         if !Self::may_be_ended_late(course) {
             return;
         }
@@ -130,7 +159,7 @@ impl JobFollower {
         let kept =
             self.ask(Duration::ZERO, what, || jobs.patch(&self.record.name, &params, &patch));
         match within(ANSWER_WITHIN, what, kept.boxed()).await {
-            Ok(_) => (course.late_deletion, course.may_be_deleted) = (false, false),
+            Ok(_) => course.withdrawal = Withdrawal::default(),
             Err(refused) => self.note_refusal(Err(refused)),
         }
     }
@@ -158,7 +187,7 @@ impl JobFollower {
                 self.note_refusal(within(ANSWER_WITHIN, "deleting its Pods", pods).await);
             }
             Err(RequestRefusal::Changed(_)) => {}
-            Err(_) => course.may_be_deleted = true,
+            Err(_) => course.withdrawal.may_be_deleted = true,
         }
         done
     }
@@ -167,7 +196,7 @@ impl JobFollower {
     pub(super) fn see_deletion(&self, course: &mut Course, sight: &Sight) {
         let is_going = |job: &Job| job.metadata.deletion_timestamp.is_some();
         let is_seen = sight.job_gone || sight.job.as_ref().is_some_and(is_going);
-        if course.may_be_deleted && is_seen && !course.started {
+        if course.withdrawal.may_be_deleted && is_seen && !course.started {
             self.note_deletion(course);
         }
     }
@@ -226,9 +255,9 @@ async fn within<T>(
 impl Course {
     /// What is known of one that was withdrawn, in the words of why.
     pub(super) fn with_its_withdrawal(&self, learned: &mut OutcomeEvidence, sight: &Sight) {
-        let Some(why) = self.withdrawn.as_ref().filter(|_| !self.gave_up) else { return };
+        let Some(why) = self.withdrawal.why.as_ref().filter(|_| !self.gave_up) else { return };
         if !self.deleted {
-            if let Some(taken) = learned.taken.as_mut().filter(|_| self.late_deletion) {
+            if let Some(taken) = learned.taken.as_mut().filter(|_| self.withdrawal.may_come_late) {
                 taken.why = format!(
                     "{}: it was to be withdrawn ({why}), and the cluster carried that out late",
                     taken.why
