@@ -8,6 +8,7 @@
 //! the same data goes on where it was.
 
 mod arguments;
+mod ending;
 mod files;
 mod found;
 mod memory;

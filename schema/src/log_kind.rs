@@ -32,7 +32,8 @@ words! {
         InstanceResume = "instance.resume",
         /// A person asked to try again now.
         InstanceRetry = "instance.retry",
-        /// Status or reason of an instance changed: `from`, `to`, `reason`.
+        /// Status or reason of an instance changed: `from`, `to`, `reason`; `outdated` where it
+        /// stands as was seen before and a fetch is to come.
         InstanceStatus = "instance.status",
         /// A person cancelled a job.
         JobCancel = "job.cancel",

@@ -55,6 +55,21 @@ fn until_converged_tells_how_it_came_to_its_end() {
 }
 
 #[test]
+fn until_converged_ends_with_2_after_what_it_told_as_failed_whatever_a_fetch_finds_then() {
+    for _ in 0..5 {
+        let dev = Dev::of("quickstart");
+        let script = dev.directory().join("apply.sh");
+        let good = std::fs::read_to_string(&script).expect("the example has it");
+        std::fs::write(&script, good + "exit 1\n").expect("a file can be written");
+        let output = dev.to_the_end(&["--until-converged"]);
+        let said = said(&output);
+        assert!(said.contains("FAILED apply job-"), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(!said.contains("everything is CONVERGED"), "{said}");
+    }
+}
+
+#[test]
 fn watching_applies_what_changes_and_waits_out_what_is_broken() {
     let mut dev = Dev::of("quickstart");
     let path = dev.directory().join("quickstart.pvn.yaml");

@@ -23,6 +23,7 @@ impl State {
         if changed {
             let mut data = vec![("from", self.standing.status.as_str()), ("to", status.as_str())];
             data.extend(reason.map(|reason| ("reason", reason.as_str())));
+            data.extend(self.is_outdated().then_some(("outdated", "true")));
             out.push(log(LogKind::InstanceStatus, None, message.clone(), &data));
         }
         let since = if changed { now } else { self.standing.since };

@@ -17,7 +17,7 @@ Examples:
 Exit codes:
   0  stopped by hand; with --until-converged: everything is CONVERGED
   1  the config is broken, somebody released something else, or another error
-  2  with --until-converged: something FAILED
+  2  with --until-converged: something was told as FAILED
   3  with --until-converged: the timeout came first
   130  with --until-converged: stopped by hand";
 
@@ -45,7 +45,8 @@ pub struct Arguments {
     /// another value releases every service
     #[arg(long = "secret", value_name = "KEY=FILE")]
     pub secrets: Vec<String>,
-    /// End when every service has converged, or one has failed
+    /// End when every service has converged, or as soon as one has FAILED, whatever a fetch finds
+    /// after that
     #[arg(long)]
     pub until_converged: bool,
     /// With --until-converged: longest wait, as in 90s or 10m

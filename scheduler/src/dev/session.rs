@@ -11,12 +11,12 @@ use pvnctl::console::Console;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
 use pvnctl::typed::Typed;
-use pvnctl::wait::{self, FailedIn, GoalVerdict};
 use pvnctl::when;
-use schema::api::LogEntry;
+use schema::api::{LogEntry, Service};
 use tokio::time::Instant;
 
 use super::arguments::Arguments;
+use super::ending::{FailuresTold, Standings};
 use super::files::{self, ApplyResult, DevInputs, Wish};
 use super::watch::ConfigWatch;
 use super::{USUAL, found, memory, secrets, story};
@@ -53,6 +53,7 @@ pub(super) struct Session {
     last_event: Option<String>,
     wishes: Vec<Wish>,
     complaint: Option<Complaint>,
+    failures: FailuresTold,
     has_applied: bool,
     /// Whether no earlier run released anything from this data directory.
     is_new: bool,
@@ -97,6 +98,7 @@ impl Session {
             last_event,
             wishes: Vec::new(),
             complaint: None,
+            failures: FailuresTold::default(),
             has_applied: false,
             is_new,
             started: Instant::now(),
@@ -116,6 +118,8 @@ impl Session {
         };
         let mut seen = configs;
         self.apply(&seen, console).await.map_err(secrets::with_a_way_out)?;
+        // No apply of this run has started: what is told to have failed by now failed by others.
+        self.failures = FailuresTold::after(newest_event(&self.client).await?.unwrap_or(0));
         // From here on what is applied was seen with the files of now.
         daemon
             .handle()
@@ -127,9 +131,12 @@ impl Session {
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
+            let is_to_look = tokio::select! {
                 broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
-                event = self.events.next() => self.tell(event?, console).await?,
+                event = self.events.next() => {
+                    self.tell(event?, console).await?;
+                    !self.failures.is_empty()
+                }
                 Some(()) = OptionFuture::from(watch.as_mut().map(ConfigWatch::changed)) => {
                     if let Some(changed) = self.changed(&seen, console)? {
                         if let Some(watch) = &mut watch {
@@ -138,18 +145,20 @@ impl Session {
                         seen = changed;
                         self.apply_again(&seen, console).await?;
                     }
+                    false
                 }
-                _ = look.tick(), if self.arguments.until_converged => {
-                    let end = self.converged(deadline).await?;
-                    if let Some((code, said)) = end.and_then(|end| self.for_files(end, deadline)) {
-                        self.catch_up(console).await?;
-                        if code == 0 && self.is_new {
-                            self.tell_what_was_found(console).await?;
-                        }
-                        console.tell(&story::verdict(code == 0, &said, console.colours_stdout()))?;
-                        return Ok(code);
-                    }
+                _ = look.tick(), if self.arguments.until_converged => true,
+            };
+            if is_to_look
+                && self.arguments.until_converged
+                && let Some(end) = self.end(deadline, console).await?
+                && let Some((code, said)) = self.for_files(end, deadline)
+            {
+                if code == 0 && self.is_new {
+                    self.tell_what_was_found(console).await?;
                 }
+                console.tell(&story::verdict(code == 0, &said, console.colours_stdout()))?;
+                return Ok(code);
             }
         }
     }
@@ -268,6 +277,7 @@ impl Session {
         self.last_event.clone_from(&event.id);
         let entry: LogEntry = serde_json::from_str(&event.data)
             .map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
+        self.failures.keep(&entry);
         if let Some(text) = story::tell(&entry, &console.typed, console.colours_stdout()) {
             console.tell(&text)?;
             console.flush()?;
@@ -290,52 +300,49 @@ impl Session {
         Ok(())
     }
 
-    /// The exit code, and what is said of it, once it is clear.
-    pub(super) async fn converged(
-        &self,
+    /// The exit code, and what is said of it, once it is clear. It is taken from what is so and
+    /// from all that was told on the way there, in this place alone: what FAILED for a moment
+    /// between two looks ends it as if a look had seen it.
+    pub(super) async fn end(
+        &mut self,
         deadline: Instant,
+        console: &mut Console,
     ) -> Result<Option<(u8, String)>, Failure> {
-        let (mut failed, mut waiting, mut there) = (Vec::new(), Vec::new(), Vec::new());
+        let mut services = Vec::new();
         for wish in &self.wishes {
-            let service = wish.service(&self.client).await?;
-            for goal in &wish.goals {
-                match goal.judge(&service) {
-                    GoalVerdict::Converged => {}
-                    GoalVerdict::Waiting => waiting.extend(wait::open(goal, &service)),
-                    GoalVerdict::Failed(channels) => {
-                        let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
-                        failed.push(format!(
-                            "{}/{} in {}",
-                            service.application,
-                            service.name,
-                            channels.join(", ")
-                        ));
-                    }
-                    GoalVerdict::Never(why) => return Err(Failure::user(why)),
-                }
-            }
-            there.push((wish, service));
+            services.push(wish.service(&self.client).await?);
         }
+        let is_late = Instant::now() >= deadline;
+        if !self.standings(&services)?.are_settled() && !is_late {
+            return Ok(None);
+        }
+        self.catch_up(console).await?;
+        let Standings { failed, waiting } = self.standings(&services)?;
         let took = when::duration(self.started.elapsed());
-        if failed.is_empty() && waiting.is_empty() {
-            for (wish, service) in there {
-                if let Some((words, next)) = wish.others(&self.client, &service).await? {
-                    return Err(Failure::with_next(
-                        format!("CONVERGED after {took}, but {words}"),
-                        next,
-                    ));
-                }
+        if !failed.is_empty() {
+            return Ok(Some((FAILED, format!("FAILED after {took}: {}", failed.join("; ")))));
+        }
+        if !waiting.is_empty() {
+            return Ok(Some((TIMEOUT, format!("timeout after {took}: {}", waiting.join("; ")))));
+        }
+        for (wish, service) in self.wishes.iter().zip(&services) {
+            if let Some((words, next)) = wish.others(&self.client, service).await? {
+                return Err(Failure::with_next(
+                    format!("CONVERGED after {took}, but {words}"),
+                    next,
+                ));
             }
         }
-        Ok(if !failed.is_empty() {
-            Some((FAILED, format!("FAILED after {took}: {}", failed.join("; "))))
-        } else if waiting.is_empty() {
-            Some((0, format!("everything is CONVERGED after {took}")))
-        } else if Instant::now() >= deadline {
-            Some((TIMEOUT, format!("timeout after {took}: {}", waiting.join("; "))))
-        } else {
-            None
-        })
+        Ok(Some((0, format!("everything is CONVERGED after {took}"))))
+    }
+
+    /// How everything stands, given the services as they are.
+    fn standings(&self, services: &[Service]) -> Result<Standings, Failure> {
+        let mut standings = Standings::default();
+        for (wish, service) in self.wishes.iter().zip(services) {
+            standings.add(&wish.goals, service, &self.failures).map_err(Failure::user)?;
+        }
+        Ok(standings)
     }
 }
 
