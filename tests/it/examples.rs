@@ -48,6 +48,22 @@ fn quickstart_converges_repairs_and_survives_kill_9() {
 }
 
 #[test]
+fn quickstart_serves_a_second_channel_at_the_same_time() {
+    for _ in 0..3 {
+        let dev = Dev::of("quickstart");
+        let path = dev.directory().join("quickstart.pvn.yaml");
+        let one = std::fs::read_to_string(&path).expect("the example has it");
+        let channel = "  - name: here\n    runtimes:\n    - runtime: small-site\n";
+        let two = one.replace(channel, &format!("{channel}{}", channel.replace("here", "there")));
+        assert_ne!(one, two, "the quickstart has other channels");
+        std::fs::write(&path, two).expect("a file can be written");
+        converges(&dev, &[]);
+        let site = std::fs::read_dir(dev.directory().join("site")).expect("it was made");
+        assert_eq!(site.count(), 3, "nothing is left beside the three files");
+    }
+}
+
+#[test]
 fn structured_keeps_a_fleet_of_real_processes() {
     let mut dev = Dev::of("structured");
     dev.start(&[]);
