@@ -7,6 +7,10 @@
 //! the file `database` holds the id of the database and, for people, its path. The database itself
 //! may go to another data directory, as when that one takes it over. A copy of its file may not,
 //! while the one that was copied is in use: they hear nothing of each other, and both would apply.
+//!
+//! A database whose id is lost is still known as the one of the directory by two things together:
+//! it lies where the directory's own did, and it was last used from this very directory. Then it is
+//! given its id back.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -29,18 +33,40 @@ pub enum BelongsError {
     #[error(
         "the data directory {0} belongs to the database {1}, and {2}. In `spool` and `instances` \
          it holds what that database's jobs and service instances need, and jobs of it may run at \
-         this moment, so nothing was changed. Start with `--database-url sqlite:{1}`; or, when \
-         that database is lost, make a new data directory from a backup with `pvn-scheduler \
-         restore`; or give another --data-dir. To start anew in this directory, make sure that no \
-         job of it runs, and remove the file {0}/{FILE}: then what its instances keep in \
-         {0}/instances is removed, and nobody knows of its jobs any more",
-        directory.display(), belongs_to.display(), what(database, belongs_to)
+         this moment, so nothing was changed. {3}; or, when that database is lost, make a new data \
+         directory from a backup with `pvn-scheduler restore`; or give another --data-dir. To \
+         start anew in this directory, make sure that no job of it runs, and remove the file \
+         {0}/{FILE}: then what its instances keep in {0}/instances is removed, and nobody knows of \
+         its jobs any more",
+        directory.display(), belongs_to.display(), what(database, belongs_to),
+        way_back(database, belongs_to)
     )]
     Other {
         /// The data directory.
         directory: PathBuf,
         /// Where its database was when it was last used with it.
         belongs_to: PathBuf,
+        /// The database that it was to be used with.
+        database: PathBuf,
+    },
+    /// It cannot be told whether it belongs to this one.
+    #[error(
+        "the database {1} cannot be told from others: it has no id that can be read (table \
+         `meta`, row `database_id`). The data directory {0} belongs to a database that lay at {2}, \
+         and this one is not both in that place and last used from that directory. Jobs of the \
+         other may run at this moment, so nothing was changed. If you are sure that this is the \
+         one, give it its id back: sqlite3 '{1}' \"INSERT OR REPLACE INTO meta (key, value) VALUES \
+         ('database_id', '{id}')\". Else put the right one there, make a new data directory from a \
+         backup with `pvn-scheduler restore`, or give another --data-dir",
+        directory.display(), database.display(), belongs_to.display()
+    )]
+    Nameless {
+        /// The data directory.
+        directory: PathBuf,
+        /// Where its database was when it was last used with it.
+        belongs_to: PathBuf,
+        /// The id of that.
+        id: String,
         /// The database that it was to be used with.
         database: PathBuf,
     },
@@ -101,6 +127,14 @@ fn what(database: &Path, belongs_to: &Path) -> String {
     }
 }
 
+/// How the database comes back that the directory belongs to, as the begin of a sentence.
+fn way_back(database: &Path, belongs_to: &Path) -> String {
+    match database == belongs_to {
+        true => "Put that database back there".to_owned(),
+        false => format!("Start with `--database-url sqlite:{}`", belongs_to.display()),
+    }
+}
+
 /// Makes sure that the directory, whose lock is ours, belongs to this database or to none yet, and
 /// that the database is no copy of one that is in use. Changes neither.
 ///
@@ -116,11 +150,24 @@ pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), Belon
     if let Some((noted, belongs_to)) = noted
         && told.id.as_ref() != Some(&noted)
     {
-        return Err(BelongsError::Other {
-            directory: directory.to_owned(),
-            belongs_to,
-            database: resolved(database),
-        });
+        let (directory, database) = (directory.to_owned(), resolved(database));
+        return match told {
+            DatabaseFacts { id: None, is_used: true, owner, .. } => {
+                let is_from_here = database == belongs_to
+                    && owner
+                        .is_some_and(|owner| identity::is_of(&directory, &owner.data_directory));
+                match is_from_here {
+                    true => Ok(()),
+                    false => {
+                        Err(BelongsError::Nameless { directory, belongs_to, id: noted, database })
+                    }
+                }
+            }
+            _ => Err(BelongsError::Other { directory, belongs_to, database }),
+        };
+    }
+    if let Some(why) = told.damage {
+        return Err(StoreError::Corrupt(why).into());
     }
     copied(directory, database, &told).map_or(Ok(()), Err)
 }
@@ -155,7 +202,8 @@ fn file(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// Notes that the directory belongs to this database, which is open. Once it does, only a new path
-/// of it is noted, and said.
+/// of it is noted, and said. A database that has lost its id gets the one back that the directory
+/// knows it by: [`check`] let no other one come so far.
 ///
 /// # Errors
 /// When the database or the directory cannot be written.
@@ -164,9 +212,19 @@ pub(crate) async fn note(
     database: &Path,
     store: &Store,
 ) -> Result<(), BelongsError> {
-    let id = store.id_or(&hex(&clock::random::<16>())).await?;
     let path = resolved(database);
     let noted = read(directory)?;
+    let known = noted.as_ref().map(|(known, _)| known.clone());
+    let new = known.unwrap_or_else(|| hex(&clock::random::<16>()));
+    let (id, is_given) = store.id_or(&new).await?;
+    if is_given && noted.is_some() {
+        tracing::warn!(
+            "the database {} had no id that could be read (table `meta`, row `database_id`); it \
+             lies where the one of this data directory lay and was last used from here, so it got \
+             its id back",
+            path.display()
+        );
+    }
     let before = store.lies_at(&path).await?.map(PathBuf::from);
     if let Some(before) = before
         .or_else(|| noted.clone().filter(|(noted, _)| *noted == id).map(|(_, path)| path))

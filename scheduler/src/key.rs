@@ -25,8 +25,11 @@ pub enum KeyError {
     },
     /// It is another one.
     #[error(
-        "the database {} is sealed with another key than the one in {}: secrets and configs do not \
-         open with it, so nothing was changed. {PUT_BACK}",
+        "the database {0} is sealed with another key than the one in {1}: secrets and configs do \
+         not open with it, so nothing was changed. {PUT_BACK}. Where this is the right key for \
+         certain, the check value is damaged that says so (table `meta`, row `key_check`); have it \
+         made anew with sqlite3 '{0}' \"INSERT OR REPLACE INTO meta (key, value) VALUES \
+         ('key_check', '')\"",
         database.display(), key.display()
     )]
     Other {

@@ -9,6 +9,8 @@ use tests::files::Files;
 use tests::scheduler::{Scheduler, Start};
 use tests::{programs, wait};
 
+mod nameless;
+
 /// A scheduler with an instance that keeps something in its directory and an apply that runs.
 fn world() -> (Scheduler, Files) {
     let mut scheduler = Scheduler::stopped();

@@ -9,11 +9,14 @@ use sqlx::Connection as _;
 use super::look::look_into;
 use super::row::{get, named};
 use super::{
-    Connection, LeaseHolder, Result, Store, StoreError, lease, meta, one_path, unavailable,
+    Connection, LeaseHolder, Result, Row, Store, StoreError, lease, meta, one_path, unavailable,
 };
 
 /// The number.
 pub(super) const DATABASE_ID: &str = "database_id";
+
+/// Hexadecimal digits of the number.
+const DIGITS: usize = 32;
 
 /// Where the database lay when a daemon used it last.
 pub(super) const DATABASE_PATH: &str = "database_path";
@@ -21,9 +24,13 @@ pub(super) const DATABASE_PATH: &str = "database_path";
 /// What a database tells of itself.
 #[derive(Debug, Default)]
 pub struct DatabaseFacts {
-    /// The number; `None` when there is no database, or it has none because only an older pvn has
-    /// used it so far.
+    /// The number; `None` when there is no database, it cannot be read, or there is none because
+    /// only an older pvn has used it so far.
     pub id: Option<String>,
+    /// Why the number cannot be read, with what ends that.
+    pub damage: Option<String>,
+    /// Whether there is a database that a pvn has used.
+    pub is_used: bool,
     /// Who had it last.
     pub owner: Option<LeaseHolder>,
 }
@@ -46,10 +53,15 @@ pub async fn peek(database: &Path) -> Result<DatabaseFacts> {
     .fetch_one(&mut connection)
     .await
     .map_err(unavailable)?;
-    let id = if tables == 0 { Ok(None) } else { read(&mut connection).await };
+    let is_used = tables > 0;
+    let id = if is_used { read(&mut connection).await } else { Ok(None) };
     let owner = lease::last(&mut connection).await;
     connection.close().await.map_err(unavailable)?;
-    Ok(DatabaseFacts { id: id?, owner })
+    let (id, damage) = match id {
+        Err(StoreError::Corrupt(why)) => (None, Some(why)),
+        other => (other?, None),
+    };
+    Ok(DatabaseFacts { id, damage, is_used, owner })
 }
 
 async fn read(connection: &mut Connection) -> Result<Option<String>> {
@@ -59,24 +71,36 @@ async fn read(connection: &mut Connection) -> Result<Option<String>> {
         .await?;
     let mend = "; `sqlite3 FILE \"DELETE FROM meta WHERE key = 'database_id'\"` gives it a new \
                 one, after which the file `database` in its data directory has to be removed";
-    match row.map(|row| named("meta", &["key"], &row, get(&row, "value"))).transpose() {
+    let id = |row: &Row| {
+        let id: String = get(row, "value")?;
+        let is_one = id.len() == DIGITS
+            && id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        match is_one {
+            true => Ok(id),
+            false => Err(StoreError::Corrupt(format!("`value` is no id of {DIGITS} digits"))),
+        }
+    };
+    match row.map(|row| named("meta", &["key"], &row, id(&row))).transpose() {
         Err(StoreError::Corrupt(why)) => Err(StoreError::Corrupt(format!("{why}{mend}"))),
         other => other,
     }
 }
 
 impl Store {
-    /// The number of this database, which is given this one when it has none.
+    /// The number of this database, and whether it is new to it: it is given this one when it has
+    /// none that can be read.
     ///
     /// # Errors
     /// When the database cannot be used.
-    pub async fn id_or(&self, new: &str) -> Result<String> {
+    pub async fn id_or(&self, new: &str) -> Result<(String, bool)> {
         let mut writer = self.write.acquire().await?;
-        if let Some(id) = read(&mut writer).await? {
-            return Ok(id);
+        match read(&mut writer).await {
+            Ok(Some(id)) => return Ok((id, false)),
+            Ok(None) | Err(StoreError::Corrupt(_)) => {}
+            Err(error) => return Err(error),
         }
         meta::set(&mut writer, DATABASE_ID, new).await?;
-        Ok(new.to_owned())
+        Ok((new.to_owned(), true))
     }
 
     /// Notes that the database lies here. Returns where it lay before, if that is noted and was
