@@ -19,6 +19,11 @@ mod lines;
 /// ordinary words.
 const ELSEWHERE_BYTES: usize = 6;
 
+/// Fields that name a secret by fields of their own, so that a text there is somebody's guess at
+/// where the value goes.
+const NAMES_A_SECRET: [&str; 5] =
+    ["secret", "secretRef", "secret_ref", "kubernetesSecret", "kubernetes_secret"];
+
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
@@ -187,8 +192,7 @@ impl TextSecrets<'_> {
             return false;
         }
         self.inline(&entry.key, &entry.key_span);
-        if is_raw_secret(&entry.key)
-            || (is_scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref"))
+        if is_raw_secret(&entry.key) || (is_scalar && NAMES_A_SECRET.contains(&entry.key.as_str()))
         {
             self.value(entry, path(root, steps));
             return false;
@@ -232,7 +236,8 @@ impl TextSecrets<'_> {
         self.secrets.push(Secret {
             span: start..span.end,
             path: String::new(),
-            value: value.to_owned(),
+            // The quote that begins it is no part of it either.
+            value: value.trim_end_matches(['"', '\'']).to_owned(),
         });
     }
 

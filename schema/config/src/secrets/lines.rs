@@ -55,7 +55,7 @@ pub(super) fn with_raw_secret(text: &str) -> Option<usize> {
     without_colon(text).or_else(|| {
         let at = after_raw_secret(text)?;
         let rest = &text[at..];
-        let has_colon = text[..at].trim_end().ends_with(':');
+        let has_colon = text[..at].trim_end_matches([' ', '\t', '"', '\'']).ends_with(':');
         (rest.starts_with('=') || has_colon)
             .then(|| at + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', '=']).len()))
     })

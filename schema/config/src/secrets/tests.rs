@@ -55,6 +55,12 @@ const SPELLINGS: &[(&str, &str)] = &[
     // The colon is missing.
     ("env:\n  A: {rawSecret hunter2-secret}\n  B: 1\n", "A: {rawSecret "),
     ("env:\n  A:\n    rawSecret hunter2-secret\n  B: 1\n", "    rawSecret "),
+    // So is the blank behind it.
+    ("env:\n  A: {rawSecret:'hunter2-secret'}\n  B: 1\n", "A: {rawSecret:'"),
+    ("env:\n  A: {rawSecret:\"hunter2-secret\"}\n  B: 1\n", "A: {rawSecret:\""),
+    // Where its name goes.
+    ("env:\n  A: {kubernetesSecret: 'hunter2-secret'}\n  B: 1\n", "A: {kubernetesSecret: "),
+    ("env:\n  A: {kubernetes_secret: hunter2-secret}\n  B: 1\n", "A: {kubernetes_secret: "),
     // No YAML at all.
     ("env:\n  A: {rawSecret: \"hunter2-secret}\n", "env:\n  A: "),
     ("env:\n  A:\n    rawSecret: |\n    \thunter2-secret\n  B: [\n", "  B: [\n"),
@@ -180,6 +186,10 @@ fn no_problem_shows_what_stands_under_the_field_at_a_wrong_place() {
         format!("      taskConfig: {wrong}\n"),
         "      env: {A: {rawSecret:hunter2-secret}}\n".to_owned(),
         "      A: {rawSecret:hunter2-secret}\n".to_owned(),
+        "      env: {A: {rawSecret:'hunter2-secret'}}\n".to_owned(),
+        "      env: {A: {rawSecret:\"hunter2-secret\"}}\n".to_owned(),
+        "      env: {A: {rawSecret : 'hunter2-secret', rawSecret:'hunter2-secret'}}\n".to_owned(),
+        "      env: {A: {kubernetesSecret: 'hunter2-secret'}}\n".to_owned(),
         "      env: {A: {\"rawSecret: hunter2-secret\"}}\n".to_owned(),
         "      env: {A: 'rawSecret: hunter2-secret'}\n".to_owned(),
         "      env: {A: rawSecret=hunter2-secret}\n".to_owned(),
