@@ -8,6 +8,9 @@
 //! it fetches the image of a later one or a `postStart` hook runs, the command's container is said
 //! to wait, although it runs. Source: the kubelet's `SyncPod`. Its events come at once.
 
+use std::time::Duration;
+
+use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::{Container, Event, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
@@ -17,6 +20,7 @@ use super::ask::RequestRefusal;
 use super::blockers::StartBlocker;
 use super::follow::JobFollower;
 use super::sight::{event_words, had_node, time};
+use super::withdraw::{LOOK_WITHIN, within};
 
 /// Most events of one object that are looked at. What happens again is counted in the same one.
 const EVENTS_LIMIT: u32 = 50;
@@ -35,10 +39,9 @@ impl JobFollower {
         let params = ListParams::default()
             .fields(&format!("involvedObject.name={name}"))
             .limit(EVENTS_LIMIT);
-        let found = self
-            .ask(std::time::Duration::ZERO, "looking for its events", || events.list(&params))
-            .await?;
-        Ok(found.items)
+        let what = "looking for its events";
+        let found = self.ask(Duration::ZERO, what, || events.list(&params)).boxed();
+        Ok(within(LOOK_WITHIN, what, found).await?.items)
     }
 
     /// Whether the command of a Pod runs although its status does not say so. Where nobody may list

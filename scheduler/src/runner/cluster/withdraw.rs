@@ -30,8 +30,8 @@ use crate::runner::evidence::OutcomeEvidence;
 /// begins within a second or two.
 pub(super) const LEAVE_EVERY: Duration = Duration::from_secs(3);
 
-/// How long each of two looks may take that come before a deletion.
-const LOOK_WITHIN: Duration = Duration::from_secs(2);
+/// How long each of the looks may take that come before a deletion.
+pub(super) const LOOK_WITHIN: Duration = Duration::from_secs(2);
 
 /// Annotation of a Job that goes on after a request to delete it was not answered: when that was
 /// seen. It is there to be another version of the Job.
@@ -222,8 +222,7 @@ impl JobFollower {
         };
         pods.iter().for_each(|pod| now.see(pod));
         if let Some(pod) = &now.pod {
-            let runs = self.runs_unseen(pod).boxed();
-            course.started |= within(LOOK_WITHIN, "looking for its events", runs).await?;
+            course.started |= self.runs_unseen(pod).await?;
         }
         let waits = matches!(look(&now, self.subject(course, &now)), SightOutcome::Waiting(_));
         let is_untried = tried(&now, &self.record.container) == PodAttempts::Never;
@@ -241,7 +240,7 @@ impl JobFollower {
 ///
 /// # Errors
 /// Why nothing did.
-async fn within<T>(
+pub(super) async fn within<T>(
     limit: Duration,
     what: &str,
     request: BoxFuture<'_, Result<T, RequestRefusal>>,

@@ -1,8 +1,8 @@
 //! The formats of the schema that are more than a pattern. Called by `checker`.
 //!
-//! The keyword `format` is our own too: valico's knows every format of JSON Schema, hostnames by the
-//! list of all public suffixes among them, which is an eighth of the wrapper and asked for by none
-//! of our schemas.
+//! The keyword `format` is our own too: valico's knows every format of JSON Schema, hostnames by
+//! the list of all public suffixes among them, which is an eighth of the wrapper and asked for by
+//! none of our schemas.
 
 use serde_json::Value;
 use valico::json_schema::errors;
