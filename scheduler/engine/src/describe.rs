@@ -27,7 +27,8 @@ pub(crate) struct Description<'a> {
     pub(crate) reason: Option<Reason>,
     /// The sentence for people.
     pub(crate) message: String,
-    /// What led to it, in the order in which people want to know it.
+    /// What led to it in particular, after [`Situation::led_to_by`], in the order in which people
+    /// want to know it.
     pub(crate) because: Vec<Because>,
     /// What would end it.
     pub(crate) way_out: WayOut<'a>,
@@ -226,9 +227,8 @@ impl Situation {
             Self::WindowShut(opens_at) => state.describe_window(*opens_at),
             Self::Ready(_) => state.describe_ready(now),
         };
-        let because = self.led_to_by(state);
         let next = state.next_actions(described.way_out.again_at());
-        let mut described = Description { because, next, ..described }.because(described.because);
+        let mut described = Description { next, ..described };
         if self.held_up_by().may_be_late() {
             state.tell_stuck(&mut described);
         }
@@ -266,8 +266,9 @@ impl Situation {
         }
     }
 
-    /// What became of the release, and what is known of the world, before anything else.
-    fn led_to_by(&self, state: &State) -> Vec<Because> {
+    /// What became of the release, and what is known of the world, before anything else that led to
+    /// it. Not a part of the description, which is made at each step.
+    pub(crate) fn led_to_by(&self, state: &State) -> Vec<Because> {
         let mut because = Vec::new();
         if state.rollout.is_stuck() {
             because.push(Because::Stuck);

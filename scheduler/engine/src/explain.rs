@@ -71,7 +71,8 @@ pub fn explain(
     let situation = state.situate(state.seen_at());
     let described = situation.describe(state, state.seen_at());
     let mut chain = CauseChain { state, lanes, now, around, causes: Vec::new() };
-    described.because.iter().for_each(|because| chain.because(*because));
+    let led_to = situation.led_to_by(state);
+    led_to.iter().chain(&described.because).for_each(|because| chain.because(*because));
     chain.way_out(described.way_out);
     described.besides.iter().for_each(|because| chain.because(*because));
     chain.beside();

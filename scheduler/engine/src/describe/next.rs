@@ -11,23 +11,21 @@ impl State {
     /// that it waits for.
     pub(super) fn next_actions(&self, again_at: Option<Timestamp>) -> Vec<NextAction> {
         let mut next = Vec::new();
-        let mut add = |action: String, at: Option<Timestamp>| {
-            next.extend(at.map(|at| NextAction { action, at }))
+        // Most have no time, and this is done at each step: words are made for those that have.
+        let mut add = |action: &str, at: Option<Timestamp>| {
+            next.extend(at.map(|at| NextAction { action: action.to_owned(), at }))
         };
         let idle = self.main.is_none();
-        add("fetch".to_owned(), self.observed.due().filter(|_| idle && self.looks()));
+        add("fetch", self.observed.due().filter(|_| idle && self.looks()));
         let has_work = !self.deleted
             && !self.paused
             && !self.observer
             && self.rollout.attempts().is_some_and(|attempts| attempts.end().is_some());
-        add(
-            "apply".to_owned(),
-            again_at.and_then(|at| self.again_by_itself(at)).filter(|_| idle && has_work),
-        );
-        add("apply".to_owned(), self.wants.apply);
+        add("apply", again_at.and_then(|at| self.again_by_itself(at)).filter(|_| idle && has_work));
+        add("apply", self.wants.apply);
         let shut = self.rollout.window_at().filter(|_| self.rollout.ready_since().is_none());
-        add("apply".to_owned(), shut.filter(|opens_at| self.lapses_before(*opens_at).is_none()));
-        add("getInfo".to_owned(), self.info.due().filter(|_| self.side.is_none() && !self.deleted));
+        add("apply", shut.filter(|opens_at| self.lapses_before(*opens_at).is_none()));
+        add("getInfo", self.info.due().filter(|_| self.side.is_none() && !self.deleted));
         if let Some(job) = self.main.as_deref() {
             let what = match (&job.stop, job.started_at) {
                 (Some(_), _) => "the end of a stopped",
@@ -35,17 +33,16 @@ impl State {
                 (None, None) => "the start of",
             };
             let waits = job.stop.is_none() && job.started_at.is_none();
-            add(
-                format!("deadline: {what} {}", job.kind),
-                if waits { job.starts_by() } else { job.deadline },
-            );
+            if let Some(at) = if waits { job.starts_by() } else { job.deadline } {
+                add(&format!("deadline: {what} {}", job.kind), Some(at));
+            }
         }
         for approval in self.approvals.live() {
-            add("deadline: approval".to_owned(), approval.expires_at);
+            add("deadline: approval", approval.expires_at);
         }
-        add("deadline: watch".to_owned(), self.observed.watch().map(WatchState::stale_at));
+        add("deadline: watch", self.observed.watch().map(WatchState::stale_at));
         add(
-            "deadline: progress".to_owned(),
+            "deadline: progress",
             self.rollout.stuck_at().filter(|_| !self.cannot_look(self.seen_at)),
         );
         next.sort_by_key(|next| next.at);
