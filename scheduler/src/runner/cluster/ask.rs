@@ -5,6 +5,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use kube::core::Status;
 use tokio::time::Instant;
 
@@ -23,6 +24,9 @@ const UNREACHED_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is asked while an answer is waited for whether what was asked for is still
 /// permitted: most come sooner.
 const PERMITTED_LOOK: Duration = Duration::from_secs(1);
+
+/// How long each of the looks may take that come before a deletion or that people are waiting for.
+pub(super) const LOOK_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,6 +252,22 @@ fn by_status(what: &str, status: &Status) -> RequestRefusal {
         500..=599 => RequestRefusal::Doubtful(why),
         _ => RequestRefusal::Never(why),
     }
+}
+
+/// What comes of a request within this time. It is boxed, because each is large and what follows a
+/// job would hold room for all of them.
+///
+/// # Errors
+/// Why nothing did.
+pub(super) async fn within<T>(
+    limit: Duration,
+    what: &str,
+    request: BoxFuture<'_, Result<T, RequestRefusal>>,
+) -> Result<T, RequestRefusal> {
+    tokio::time::timeout(limit, request).await.unwrap_or_else(|_| {
+        let why = format!("{what}: the cluster has not answered for {} s", limit.as_secs());
+        Err(RequestRefusal::Doubtful(why))
+    })
 }
 
 #[cfg(test)]

@@ -16,11 +16,10 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use schema::time::Timestamp;
 
-use super::ask::RequestRefusal;
+use super::ask::{LOOK_WITHIN, RequestRefusal, within};
 use super::blockers::StartBlocker;
 use super::follow::JobFollower;
 use super::sight::{event_words, had_node, time};
-use super::withdraw::{LOOK_WITHIN, within};
 
 /// Most events of one object that are looked at. What happens again is counted in the same one.
 const EVENTS_LIMIT: u32 = 50;

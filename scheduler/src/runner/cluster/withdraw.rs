@@ -8,14 +8,13 @@
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::ask::RequestRefusal;
+use super::ask::{LOOK_WITHIN, RequestRefusal, within};
 use super::blockers::StartBlocker;
 use super::course::Course;
 use super::follow::{JobFollower, as_ours};
@@ -29,9 +28,6 @@ use crate::runner::evidence::OutcomeEvidence;
 /// How often it is asked whether what has not begun still may: a Pod that nothing keeps waiting
 /// begins within a second or two.
 pub(super) const LEAVE_EVERY: Duration = Duration::from_secs(3);
-
-/// How long each of the looks may take that come before a deletion.
-pub(super) const LOOK_WITHIN: Duration = Duration::from_secs(2);
 
 /// Annotation of a Job that goes on after a request to delete it was not answered: when that was
 /// seen. It is there to be another version of the Job.
@@ -233,22 +229,6 @@ impl JobFollower {
         let job = found.or_else(|refused| now.job.clone().ok_or(refused))?;
         Ok(job.resource_version().filter(|_| !has_begun && job.uid() == self.record.uid))
     }
-}
-
-/// What comes of a request within this time. It is boxed, because each is large and what follows a
-/// job would hold room for all of them.
-///
-/// # Errors
-/// Why nothing did.
-pub(super) async fn within<T>(
-    limit: Duration,
-    what: &str,
-    request: BoxFuture<'_, Result<T, RequestRefusal>>,
-) -> Result<T, RequestRefusal> {
-    tokio::time::timeout(limit, request).await.unwrap_or_else(|_| {
-        let why = format!("{what}: the cluster has not answered for {} s", limit.as_secs());
-        Err(RequestRefusal::Doubtful(why))
-    })
 }
 
 impl Course {
