@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
 
-pub use goal::{FailedIn, Goal, GoalVerdict, Pursued};
+pub use goal::{FailedIn, Goal, GoalVerdict, Pursued, is_looked_at_again};
 pub use progress::WaitProgress;
 pub use words::open;
 

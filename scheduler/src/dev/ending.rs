@@ -24,20 +24,16 @@ impl FailuresTold {
         Self { counts_after: entry, channels: BTreeSet::new() }
     }
 
-    /// Takes note of an entry that is told.
-    pub(super) fn keep(&mut self, entry: &LogEntry) {
+    /// Takes note of an entry that is told. Returns whether it is the first failure of its channel.
+    pub(super) fn keep(&mut self, entry: &LogEntry) -> bool {
         let (Some(application), Some(service), Some(channel)) =
             (&entry.application, &entry.service, &entry.channel)
         else {
-            return;
+            return false;
         };
-        if entry.seq > self.counts_after && is_failure(entry) {
-            self.channels.insert((application.clone(), service.clone(), channel.clone()));
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.channels.is_empty()
+        entry.seq > self.counts_after
+            && is_failure(entry)
+            && self.channels.insert((application.clone(), service.clone(), channel.clone()))
     }
 
     fn names(&self, service: &Service, channel: &ChannelName) -> bool {
@@ -50,12 +46,10 @@ impl FailuresTold {
 /// another look is to come by itself: it is the failure of other commands.
 fn is_failure(entry: &LogEntry) -> bool {
     let word = |key: &str| entry.data.get(key).and_then(serde_json::Value::as_str);
-    let is_for_a_person = [Reason::Cancelled, Reason::ManualApprovalRejected]
-        .iter()
-        .any(|reason| word("reason") == Some(reason.as_str()));
+    let reason = word("reason").and_then(|reason| reason.parse::<Reason>().ok());
     entry.kind == LogKind::InstanceStatus.as_str()
         && word("to") == Some(Status::Failed.as_str())
-        && (word("outdated").is_none() || is_for_a_person)
+        && !wait::is_looked_at_again(reason, word("outdated").is_some())
 }
 
 /// How everything stands that is waited for.

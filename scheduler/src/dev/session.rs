@@ -22,7 +22,7 @@ use super::watch::ConfigWatch;
 use super::{USUAL, found, memory, secrets, story};
 use crate::daemon::Daemon;
 
-/// How often `--until-converged` looks, besides after every event.
+/// How often `--until-converged` looks, besides after a failure that was told.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long the events of before an end are waited for: they are on their way.
@@ -133,10 +133,7 @@ impl Session {
         loop {
             let is_to_look = tokio::select! {
                 broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
-                event = self.events.next() => {
-                    self.tell(event?, console).await?;
-                    !self.failures.is_empty()
-                }
+                event = self.events.next() => self.tell(event?, console).await?,
                 Some(()) = OptionFuture::from(watch.as_mut().map(ConfigWatch::changed)) => {
                     if let Some(changed) = self.changed(&seen, console)? {
                         if let Some(watch) = &mut watch {
@@ -263,26 +260,27 @@ impl Session {
         }
     }
 
-    /// Tells an event; when the stream ends it is opened again where it was.
+    /// Tells an event; when the stream ends it is opened again where it was. Returns whether it is
+    /// a failure that was not told before.
     pub(super) async fn tell(
         &mut self,
         event: Option<pvnctl::client::SseEvent>,
         console: &mut Console,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let Some(event) = event else {
             self.events =
                 self.client.events(&["v1", "events"], &[], self.last_event.as_deref()).await?;
-            return Ok(());
+            return Ok(false);
         };
         self.last_event.clone_from(&event.id);
         let entry: LogEntry = serde_json::from_str(&event.data)
             .map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
-        self.failures.keep(&entry);
+        let has_failed = self.failures.keep(&entry);
         if let Some(text) = story::tell(&entry, &console.typed, console.colours_stdout()) {
             console.tell(&text)?;
             console.flush()?;
         }
-        Ok(())
+        Ok(has_failed)
     }
 
     /// Tells what was logged before the end was seen: its way is longer.
@@ -293,7 +291,7 @@ impl Session {
             |last: &Option<String>| last.as_ref().and_then(|id| id.parse().ok()).unwrap_or(0_u64);
         while told(&self.last_event) < newest {
             match tokio::time::timeout_at(until, self.events.next()).await {
-                Ok(event) => self.tell(event?, console).await?,
+                Ok(event) => drop(self.tell(event?, console).await?),
                 Err(_) => break,
             }
         }

@@ -249,7 +249,7 @@ impl Goal {
         match instance.status {
             // Another look is to come, and says how it is now.
             Status::Converged if instance.outdated => GoalVerdict::Waiting,
-            Status::Failed if instance.outdated && !waits_for_person(instance) => {
+            Status::Failed if is_looked_at_again(instance.reason, instance.outdated) => {
                 GoalVerdict::Waiting
             }
             Status::Converged if is_current => GoalVerdict::Converged,
@@ -263,9 +263,10 @@ fn is_called(instance: &Instance, name: &str) -> bool {
     name == instance.channel.as_str() || *name == instance.channel_id.to_string()
 }
 
-/// Whether no look brings it on: a person cancelled or rejected it.
-fn waits_for_person(instance: &Instance) -> bool {
-    matches!(instance.reason, Some(Reason::Cancelled | Reason::ManualApprovalRejected))
+/// Whether a FAILED says nothing yet, because another look is to come that may bring it on. None
+/// does where a person cancelled or rejected it.
+pub fn is_looked_at_again(reason: Option<Reason>, is_outdated: bool) -> bool {
+    is_outdated && !matches!(reason, Some(Reason::Cancelled | Reason::ManualApprovalRejected))
 }
 
 /// That a channel is in the config again, and nothing of the service in it, with what ends that.

@@ -42,7 +42,9 @@ fn service(channels: &[(&str, Status)]) -> Service {
 
 fn check(told: &[LogEntry], channels: &[(&str, Status)], failed: &[&str], waiting: &[&str]) {
     let mut failures = FailuresTold::after(10);
-    told.iter().for_each(|entry| failures.keep(entry));
+    for entry in told {
+        failures.keep(entry);
+    }
     let mut standings = Standings::default();
     standings.add(&[Goal::of_service("shop", "web")], &service(channels), &failures).unwrap();
     let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect();
