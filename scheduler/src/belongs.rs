@@ -151,20 +151,15 @@ pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), Belon
         && told.id.as_ref() != Some(&noted)
     {
         let (directory, database) = (directory.to_owned(), resolved(database));
-        return match told {
-            DatabaseFacts { id: None, is_used: true, owner, .. } => {
-                let is_from_here = database == belongs_to
-                    && owner
-                        .is_some_and(|owner| identity::is_of(&directory, &owner.data_directory));
-                match is_from_here {
-                    true => Ok(()),
-                    false => {
-                        Err(BelongsError::Nameless { directory, belongs_to, id: noted, database })
-                    }
-                }
-            }
-            _ => Err(BelongsError::Other { directory, belongs_to, database }),
-        };
+        if told.id.is_some() || !told.is_used {
+            return Err(BelongsError::Other { directory, belongs_to, database });
+        }
+        let was_used_from_here =
+            told.owner.is_some_and(|owner| identity::is_of(&directory, &owner.data_directory));
+        if database == belongs_to && was_used_from_here {
+            return Ok(());
+        }
+        return Err(BelongsError::Nameless { directory, belongs_to, id: noted, database });
     }
     if let Some(why) = told.damage {
         return Err(StoreError::Corrupt(why).into());
