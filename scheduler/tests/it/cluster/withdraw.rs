@@ -146,32 +146,28 @@ async fn what_has_begun_is_not_withdrawn() {
     }
 }
 
-/// A Pod whose command's container waits, as its node says, and which has another one to start.
-fn with_a_later_container(world: &World) {
+/// Lets a job go whose Pod has two containers, both of which wait by its status, while one of them
+/// runs by the events of its node.
+async fn let_go_with_two(world: &World, running: &str) {
+    world.let_go_as(world.spec()).await;
     let containers = json!([{"name": "do"}, {"name": "later"}]);
     let creating = json!({"waiting": {"reason": "ContainerCreating"}});
     let spec = json!({"nodeName": "n", "containers": containers});
     world.fake.pod_as(json!({}), spec, status("Pending", &creating));
-}
-
-/// What its node tells of a container of that Pod.
-fn told_by_its_node(world: &World, container: &str) {
     let about =
-        json!({"kind": "Pod", "uid": "p", "fieldPath": format!("spec.containers{{{container}}}")});
+        json!({"kind": "Pod", "uid": "p", "fieldPath": format!("spec.containers{{{running}}}")});
     let event = json!({
-        "apiVersion": "v1", "kind": "Event", "metadata": {"name": container, "namespace": "n"}, "type": "Normal",
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": running, "namespace": "n"}, "type": "Normal",
         "reason": "Started", "message": "Started container", "involvedObject": about, "firstTimestamp": "2026-01-01T00:00:00Z",
     });
-    world.fake.put(&format!("/api/v1/namespaces/n/events/{container}"), event);
+    world.fake.put(&format!("/api/v1/namespaces/n/events/{running}"), event);
 }
 
 /// Its node writes no status while it fetches the image of a later container, or runs a hook.
 #[tokio::test]
 async fn what_runs_by_the_events_of_its_node_is_not_withdrawn() {
     let mut world = World::new().await;
-    world.let_go_as(world.spec()).await;
-    with_a_later_container(&world);
-    told_by_its_node(&world, "do");
+    let_go_with_two(&world, "do").await;
     world.daemon.refuses_after(0, "it was paused");
     assert_eq!(world.told().await, "runs");
     assert_eq!(world.fake.count("DELETE", ""), 0);
@@ -185,9 +181,7 @@ async fn p2_what_no_event_says_runs_is_withdrawn() {
         if !may_list {
             (0..200).for_each(|_| world.fake.fail(Method::GET, "/events", Fault::Refuse(403)));
         }
-        world.let_go_as(world.spec()).await;
-        with_a_later_container(&world);
-        told_by_its_node(&world, "later");
+        let_go_with_two(&world, "later").await;
         world.daemon.refuses_after(0, "it was paused");
         assert_eq!(world.end().await, "gone, taken back: it was paused", "{may_list}");
     }
@@ -197,9 +191,7 @@ async fn p2_what_no_event_says_runs_is_withdrawn() {
 #[tokio::test]
 async fn what_runs_by_the_events_of_its_node_is_told_to_run() {
     let mut world = World::new().await;
-    world.let_go_as(world.spec()).await;
-    with_a_later_container(&world);
-    told_by_its_node(&world, "do");
+    let_go_with_two(&world, "do").await;
     assert_eq!(world.told().await, "runs");
 }
 
