@@ -13,6 +13,7 @@ use schema::wire::{FETCH_MODE_VARIABLE, KILL_AFTER_VARIABLE, KIND_VARIABLE};
 
 pub(crate) use self::declared::{DeclaredInput, DeclaredOutput};
 use crate::signals;
+use crate::tool::{Scratch, Tool};
 
 mod declared;
 mod place;
@@ -58,6 +59,8 @@ pub(crate) enum What {
         /// Made if it is not there
         directory: PathBuf,
     },
+    #[command(flatten)]
+    Tool(Tool),
 }
 
 impl Arguments {
@@ -179,6 +182,10 @@ pub(crate) struct ExecArguments {
     /// The job's own timeout, beside the one that its command line may give
     #[arg(long, value_name = "D", hide = true, value_parser = positive)]
     pub(crate) job_timeout: Option<Duration>,
+
+    /// The directory that a tool's files are handed over from, to be kept until they are
+    #[arg(skip)]
+    pub(crate) scratch: Option<Scratch>,
 
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]

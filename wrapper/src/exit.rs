@@ -13,7 +13,12 @@ pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) const BAD_OUTPUT: u8 = 65;
 
 /// What a fetch means by this code: there is work to do.
-pub(crate) const WORK: i32 = 2;
+pub(crate) const WORK: u8 = 2;
+
+/// A tool that the wrapper drives failed.
+pub(crate) const FAILED: u8 = 1;
+/// It failed by what may be over by another try. Source: `EX_TEMPFAIL` of sysexits.h.
+pub(crate) const TRY_AGAIN: u8 = 75;
 
 /// The code that says what the child's did: its own, or 128 and the number of the signal that ended
 /// it.

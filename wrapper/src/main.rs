@@ -42,6 +42,7 @@ mod supervise;
 mod tee;
 mod terminal;
 mod thread_result;
+mod tool;
 mod validate;
 mod writer;
 
@@ -76,12 +77,21 @@ fn begin() -> u8 {
     // The usual one would wait for ever for a reader that is stuck.
     std::panic::set_hook(Box::new(|fault| say(&fault.to_string())));
     let raw: Vec<OsString> = std::env::args_os().collect();
-    if let Some(options) = quick::exec(&raw) {
-        return exec(&options, inherited, began);
-    }
-    match Arguments::read(&raw) {
-        Ok(arguments) => match arguments.what {
+    let what = match quick::exec(&raw) {
+        Some(options) => Ok(What::Exec(Box::new(options))),
+        None => Arguments::read(&raw).map(|arguments| arguments.what),
+    };
+    let what = what.and_then(|what| match what {
+        What::Exec(options) => tool::adopt(*options).map(|options| What::Exec(Box::new(options))),
+        What::Tool(tool) if !tool.is_within() => {
+            tool::alone(&raw).map(|options| What::Exec(Box::new(options)))
+        }
+        what => Ok(what),
+    });
+    match what {
+        Ok(what) => match what {
             What::Exec(options) => exec(&options, inherited, began),
+            What::Tool(tool) => tool.run(&raw, &std::env::vars_os().collect()),
             What::Validate { kind, file } => validate::validate(kind.into(), &file),
             What::Install { directory } => install::install(&directory),
             What::Resume { deliver_for, directory } => resume::resume(&directory, deliver_for),
@@ -106,7 +116,7 @@ fn usage(error: &clap::Error, raw: &[OsString], began: Began) -> u8 {
         USAGE_PATIENCE,
         USAGE_PATIENCE,
     );
-    if raw.get(1).is_some_and(|what| what == "exec") {
+    if raw.get(1).is_some_and(|what| what == "exec" || tool::is_tool(what)) {
         let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         let refusal = SpawnRefusal::ours(format!("the wrapper's arguments are wrong: {why}"));
         let way = ReportSink::of_usage_error(raw, &environment, began);

@@ -83,6 +83,7 @@ fn plain(command: Vec<OsString>) -> ExecArguments {
         report: None,
         job: None,
         job_timeout: None,
+        scratch: None,
         command,
     }
 }

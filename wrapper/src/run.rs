@@ -169,7 +169,7 @@ impl Shared<'_> {
                 expected.map(|kind| outputs::structured(kind, stdout, self.secrets));
             report.bad_output = outputs::complaint(&report.files, report.structured.as_ref());
         }
-        let finds_work = report.exit_code == Some(exit::WORK);
+        let finds_work = report.exit_code == Some(exit::WORK.into());
         let cut = cut.map(|(bytes, why)| {
             format!("{bytes} bytes of the output could not be written where it goes: {why}")
         });

@@ -1,0 +1,223 @@
+//! The tools that the wrapper drives itself: `pvn-wrapper terraform plan` and its like, so that an
+//! image needs nothing but its tool. Each calls the tool's own program as a person would, shows the
+//! command line, and puts what it said into the words of a runtime: exit codes, structured output,
+//! files. Called by `main`.
+//!
+//! A run is two processes. The outer one is an ordinary `exec`, with all that it keeps: signals,
+//! output, deadlines, report. It runs this program again, `--within` a directory in which the files
+//! lie that are handed over, and that one runs the tool:
+//!
+//! ```text
+//! pvn-wrapper terraform plan                     adopt: what is to be handed over, and from where
+//!   └─ pvn-wrapper terraform plan --within DIR   run: one command of the tool after the other
+//!        └─ terraform plan …
+//! ```
+//!
+//! `pvn-wrapper exec … -- pvn-wrapper terraform plan` is the same run, with flags of `exec`: what the
+//! scheduler starts.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::args::{Arguments, DeclaredInput, DeclaredOutput, ExecArguments, ExitCodes, What};
+use crate::exit;
+use crate::spawn::Environment;
+use crate::writer::say;
+
+mod before;
+mod call;
+mod faults;
+mod scratch;
+mod terraform;
+
+pub(crate) use scratch::Scratch;
+
+/// How a file that the tool's commands hand over is called, below the run's directory.
+type Handed = &'static [(&'static str, &'static str)];
+
+/// A tool, and what is to be done with it.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tool {
+    /// Terraform or OpenTofu: the plan of a configuration, and exactly that plan applied
+    Terraform {
+        #[command(subcommand)]
+        step: terraform::Step,
+    },
+}
+
+/// What every tool takes.
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct Common {
+    /// A command that the shell runs first, such as a login; what it exports and where it changes
+    /// to holds for the tool. May be given more than once
+    #[arg(long = "pre-run", value_name = "CMD")]
+    pub(crate) before: Vec<String>,
+
+    /// The shell for `--pre-run`
+    #[arg(long, value_name = "PATH", default_value = "/bin/sh")]
+    pub(crate) shell: PathBuf,
+
+    /// The directory of the run: this is its inner process
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) within: Option<PathBuf>,
+
+    /// `--pre-run` is over: this process takes the place of its shell
+    #[arg(long, hide = true)]
+    pub(crate) prepared: bool,
+}
+
+/// What a step of a tool asks of the run around it.
+struct Needs {
+    /// In one word, for the name of its directory: `terraform-plan`.
+    name: &'static str,
+    /// What is put in place before: path below the directory, reference.
+    inputs: Handed,
+    /// What is handed over after: name, path below the directory.
+    outputs: Handed,
+    /// The exit codes after which all that must be there, as `--success-exit-codes` has them.
+    success_exit_codes: &'static str,
+}
+
+impl Tool {
+    fn common(&self) -> &Common {
+        match self {
+            Self::Terraform { step } => step.common(),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        match self {
+            Self::Terraform { step } => step.needs(),
+        }
+    }
+
+    /// Whether this is the process around which `exec` is.
+    pub(crate) fn is_within(&self) -> bool {
+        self.common().within.is_some()
+    }
+
+    /// Runs the step and returns what to end with.
+    pub(crate) fn run(&self, raw: &[OsString], environment: &Environment) -> u8 {
+        let common = self.common();
+        let Some(within) = &common.within else {
+            unreachable!("`main` adopts a run that is not within one");
+        };
+        let done = if common.before.is_empty() || common.prepared {
+            before::say_prepared(common, within).and_then(|()| match self {
+                Self::Terraform { step } => step.run(within, environment),
+            })
+        } else {
+            before::run(common, within, raw)
+        };
+        done.unwrap_or_else(|fault| {
+            say(&fault.why);
+            fault.code
+        })
+    }
+}
+
+/// Why a step came to nothing: what to end with, and a sentence for people.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    code: u8,
+    why: String,
+}
+
+impl Fault {
+    /// The tool, or what it needs, failed.
+    fn failed(why: impl Into<String>) -> Self {
+        Self { code: exit::FAILED, why: why.into() }
+    }
+
+    /// The same, and another try may do.
+    fn again(why: impl Into<String>) -> Self {
+        Self { code: exit::TRY_AGAIN, why: why.into() }
+    }
+}
+
+/// The run of `exec` that a command line of a tool stands for.
+pub(crate) fn alone(raw: &[OsString]) -> Result<ExecArguments, clap::Error> {
+    let program = OsString::from(PROGRAM);
+    let command = std::iter::once(program.clone()).chain(raw.iter().skip(1).cloned());
+    let exec = [program, "exec".into(), "--".into()].into_iter().chain(command);
+    match Arguments::read(&exec.collect::<Vec<_>>())?.what {
+        What::Exec(options) => adopt(*options),
+        _ => unreachable!("`exec` was asked for"),
+    }
+}
+
+/// Whether a word of the command line is the name of a tool.
+pub(crate) fn is_tool(word: &OsStr) -> bool {
+    word.to_str().is_some_and(Tool::has_subcommand)
+}
+
+/// Prints a structured output, and ends with 0.
+fn print_document(document: &impl Serialize) -> Result<u8, Fault> {
+    let text = serde_json::to_vec(document).expect("texts and numbers can be written as JSON");
+    let mut stdout = std::io::stdout();
+    stdout
+        .write_all(&text)
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Fault::failed(format!("cannot write to standard output: {error}")))?;
+    Ok(0)
+}
+
+/// These arguments, for a command line.
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+const PROGRAM: &str = "pvn-wrapper";
+
+/// A run whose command is the wrapper's own for a tool becomes the tool's: it is run by this
+/// program, whatever is at the path, and hands over what the tool's step leaves. Any other stays as
+/// it is.
+pub(crate) fn adopt(mut options: ExecArguments) -> Result<ExecArguments, clap::Error> {
+    let is_ours = |program: &OsString| Path::new(program).file_name() == Some(OsStr::new(PROGRAM));
+    if !options.command.first().is_some_and(is_ours) {
+        return Ok(options);
+    }
+    // Whatever else it may be asked is its own business, mistakes too.
+    if !options.command.get(1).is_some_and(|word| is_tool(word)) {
+        return Ok(options);
+    }
+    let What::Tool(tool) = Arguments::read(&options.command)?.what else { return Ok(options) };
+    if tool.is_within() {
+        return Ok(options);
+    }
+    let needs = tool.needs();
+    let scratch = Scratch::of(needs.name);
+    let below = |path: &str| scratch.path().join(path);
+    options.inputs.extend(needs.inputs.iter().map(|(path, reference)| DeclaredInput {
+        path: below(path),
+        reference: (*reference).to_owned(),
+    }));
+    options.outputs.extend(
+        needs
+            .outputs
+            .iter()
+            .map(|(name, path)| DeclaredOutput { name: (*name).to_owned(), path: below(path) }),
+    );
+    options.success_exit_codes =
+        ExitCodes::parse(needs.success_exit_codes).expect("a list that is written here is one");
+    options.command = inner(&options.command, scratch.path());
+    options.scratch = Some(scratch);
+    Ok(options)
+}
+
+/// The command line of the inner process: that of the outer one, within the directory.
+fn inner(command: &[OsString], within: &Path) -> Vec<OsString> {
+    // Behind the tool and its step, which stand before all flags.
+    let (words, flags) = command.split_at(3.min(command.len()));
+    let own = std::env::current_exe().map_or_else(|_| words[0].clone(), OsString::from);
+    let mut inner = vec![own];
+    inner.extend_from_slice(&words[1..]);
+    inner.extend(["--within".into(), within.into()]);
+    inner.extend_from_slice(flags);
+    inner
+}

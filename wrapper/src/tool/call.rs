@@ -1,0 +1,293 @@
+//! Calls a tool's program: shows the command line, hands signals on to it alone, waits for it, and
+//! keeps what it says for whoever has to understand it. Called by the tools.
+//!
+//! A stop is the tool's to end by: it is waited for, however long it takes; whoever asked has a
+//! deadline of his own. Once a stop was asked for nothing else is started.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signalfd::SignalFd;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, kill_process};
+
+use super::Fault;
+use crate::signals;
+
+/// Most bytes of an answer that are read: a document of a tool is text for a person or a program,
+/// and one that is larger is not what we asked for.
+const ANSWER_LIMIT_BYTES: usize = 64 << 20;
+
+/// Most bytes of standard error that are kept, its end: where a tool says why it failed.
+const WORDS_LIMIT_BYTES: usize = 64 << 10;
+
+/// How long a pipe is read on after its tool has ended: somebody else may hold it open.
+const LEFT_OPEN: Duration = Duration::from_secs(1);
+
+/// How much is read at a time.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// What a call left.
+pub(super) struct Ended {
+    /// Its exit code, or 128 and the number of the signal that ended it.
+    pub(super) code: u8,
+    /// What it wrote to standard output, where that was asked for.
+    pub(super) answer: Vec<u8>,
+    /// The end of what it wrote to standard error.
+    pub(super) words: String,
+}
+
+/// Where standard output of a call goes.
+pub(super) enum Output<'a> {
+    /// To ours.
+    Shown,
+    /// To our standard error: ours is for a document.
+    Aside,
+    /// Into [`Ended::answer`].
+    Kept,
+    /// Into this file.
+    Into(&'a File),
+}
+
+/// Calls one program after the other.
+pub(super) struct Caller {
+    signals: SignalFd,
+    /// Variables beside those that we got.
+    variables: Vec<(OsString, OsString)>,
+    /// Whether somebody asked us to stop.
+    stopped: bool,
+}
+
+impl Caller {
+    pub(super) fn new() -> Result<Self, Fault> {
+        let signals = signals::descriptor()
+            .map_err(|error| Fault::failed(format!("cannot wait for signals: {error}")))?;
+        Ok(Self { signals, variables: Vec::new(), stopped: false })
+    }
+
+    /// Gives all calls a variable, unless somebody gave it another value.
+    pub(super) fn default(&mut self, name: &str, value: impl AsRef<OsStr>) {
+        if std::env::var_os(name).is_none() {
+            self.variables.push((name.into(), value.as_ref().into()));
+        }
+    }
+
+    /// Runs a program and shows its command line first, so that a person can run it again.
+    pub(super) fn call(&mut self, command: &[OsString], to: Output<'_>) -> Result<Ended, Fault> {
+        let line: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        // Nobody may read it.
+        let _ = writeln!(io::stderr(), "+ {}", line.join(" "));
+        self.run(command, to)
+    }
+
+    /// The same without showing it.
+    pub(super) fn in_silence(&mut self, command: &[OsString]) -> Result<Ended, Fault> {
+        self.run(command, Output::Shown)
+    }
+
+    fn run(&mut self, command: &[OsString], to: Output<'_>) -> Result<Ended, Fault> {
+        let name = command[0].to_string_lossy();
+        if self.stopped {
+            return Err(Fault::failed(format!("stopped before `{name}` was run")));
+        }
+        let faulty = |error: io::Error| Fault::failed(format!("`{name}`: {error}"));
+        let mut child = Command::new(&command[0]);
+        child
+            .args(&command[1..])
+            .envs(self.variables.iter().map(|(key, value)| (key, value)))
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .stdout(match to {
+                Output::Shown => Stdio::inherit(),
+                Output::Aside => io::stderr().as_fd().try_clone_to_owned().map_err(faulty)?.into(),
+                Output::Kept => Stdio::piped(),
+                Output::Into(file) => file.try_clone().map_err(faulty)?.into(),
+            })
+            // Of its own, so that what is sent to our group reaches it once, by us.
+            .process_group(0);
+        let mut child = child.spawn().map_err(|error| not_started(&command[0], &error))?;
+        let (status, answer, words) = self.watch(&mut child).map_err(faulty)?;
+        if answer.len() > ANSWER_LIMIT_BYTES {
+            return Err(Fault::failed(format!(
+                "`{name}` wrote more than {ANSWER_LIMIT_BYTES} bytes where one document was \
+                 expected"
+            )));
+        }
+        let code = status.code().or_else(|| status.signal().map(|number| 128 + number));
+        Ok(Ended {
+            code: code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX),
+            answer,
+            words: String::from_utf8_lossy(&words).into_owned(),
+        })
+    }
+
+    /// Whether a stop was asked for, so that what the tool ended with is about that.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Waits for the end of a program and of its output.
+    fn watch(&mut self, child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
+        let mut stdout: Option<OwnedFd> = child.stdout.take().map(OwnedFd::from);
+        let mut stderr: Option<OwnedFd> = child.stderr.take().map(OwnedFd::from);
+        let (mut answer, mut words) = (Vec::new(), Vec::new());
+        let mut ended: Option<(ExitStatus, Instant)> = None;
+        loop {
+            let left = match ended {
+                Some((status, _)) if stdout.is_none() && stderr.is_none() => {
+                    return Ok((status, answer, words));
+                }
+                Some((status, at)) => match LEFT_OPEN.checked_sub(at.elapsed()) {
+                    Some(left) => Some(left),
+                    None => return Ok((status, answer, words)),
+                },
+                None => None,
+            };
+            let [of_signals, of_stdout, of_stderr] =
+                self.wait(stdout.as_ref(), stderr.as_ref(), left)?;
+            if of_signals {
+                self.forward(child)?;
+            }
+            if ended.is_none() {
+                ended = child.try_wait()?.map(|status| (status, Instant::now()));
+            }
+            if of_stdout {
+                stdout = read(stdout, |piece| {
+                    // Enough to see that it is too much.
+                    if answer.len() <= ANSWER_LIMIT_BYTES {
+                        answer.extend_from_slice(piece);
+                    }
+                })?;
+            }
+            if of_stderr {
+                stderr = read(stderr, |piece| {
+                    // Nobody may read it.
+                    let _ = io::stderr().write_all(piece);
+                    words.extend_from_slice(piece);
+                    let over = words.len().saturating_sub(WORDS_LIMIT_BYTES);
+                    words.drain(..over);
+                })?;
+            }
+        }
+    }
+
+    /// Which of the three has something.
+    fn wait(
+        &self,
+        stdout: Option<&OwnedFd>,
+        stderr: Option<&OwnedFd>,
+        left: Option<Duration>,
+    ) -> io::Result<[bool; 3]> {
+        let descriptors =
+            [Some(self.signals.as_fd()), stdout.map(AsFd::as_fd), stderr.map(AsFd::as_fd)];
+        let mut polled: Vec<PollFd<'_>> = descriptors
+            .iter()
+            .flatten()
+            .map(|descriptor| PollFd::from_borrowed_fd(*descriptor, PollFlags::IN))
+            .collect();
+        let left = left.map(|left| Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match rustix::event::poll(&mut polled, left.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut polled = polled.iter();
+        Ok(descriptors.map(|descriptor| {
+            descriptor.is_some() && polled.next().is_some_and(|polled| !polled.revents().is_empty())
+        }))
+    }
+
+    /// Hands on what we got.
+    fn forward(&mut self, child: &Child) -> io::Result<()> {
+        while let Some(signal) = self.signals.read_signal()? {
+            let number = signal.ssi_signo.cast_signed();
+            if !signals::is_forwarded(number) {
+                continue;
+            }
+            self.stopped |= is_stop(number);
+            if let (Some(pid), Some(signal)) =
+                (Pid::from_raw(child.id().cast_signed()), signals::of(number))
+            {
+                // It may have ended meanwhile.
+                let _ = kill_process(pid, signal);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a signal asks for the end.
+fn is_stop(number: signals::Number) -> bool {
+    ["TERM", "INT", "HUP", "QUIT"].iter().any(|name| signals::parse(name) == Ok(number))
+}
+
+/// Reads a piece; `None` at the end.
+fn read(pipe: Option<OwnedFd>, mut take: impl FnMut(&[u8])) -> io::Result<Option<OwnedFd>> {
+    let Some(pipe) = pipe else { return Ok(None) };
+    let mut piece = [0; PIECE_BYTES];
+    let mut file = File::from(pipe);
+    let length = file.read(&mut piece)?;
+    take(&piece[..length]);
+    Ok((length > 0).then(|| file.into()))
+}
+
+fn not_started(program: &OsStr, error: &io::Error) -> Fault {
+    let name = program.to_string_lossy();
+    Fault::failed(match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "`{name}` was not found: put it into the image, or on the PATH of the machine where \
+             the job runs"
+        ),
+        io::ErrorKind::PermissionDenied => format!("`{name}` may not be executed: {error}"),
+        _ => format!("`{name}` cannot be run: {error}"),
+    })
+}
+
+/// A word of a command line as a shell takes it.
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The first of these programs that is on PATH.
+pub(super) fn first_on_path(programs: &[&'static str]) -> Option<&'static str> {
+    let path = std::env::var_os("PATH")?;
+    let is_there = |program: &str| {
+        std::env::split_paths(&path).any(|directory| {
+            let file = directory.join(program);
+            file.is_file() && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok()
+        })
+    };
+    programs.iter().copied().find(|program| is_there(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_shown_as_a_shell_takes_it() {
+        for (word, shown) in [
+            ("plan", "plan"),
+            ("-backend-config=path=/a/b.tfstate", "-backend-config=path=/a/b.tfstate"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME", "'$HOME'"),
+        ] {
+            assert_eq!(quoted(OsStr::new(word)), shown);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a state says that is not sensitive. Called by `terraform`.
+
+use std::collections::BTreeMap;
+
+use schema::output::{GetInfoOutput, Info};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::super::call::Output;
+use super::super::{Fault, print_document, words};
+use super::Terraform;
+
+/// An entry of `output -json`.
+#[derive(Deserialize)]
+struct RootOutput {
+    #[serde(default)]
+    sensitive: bool,
+    value: serde_json::Value,
+}
+
+/// What of `state pull` is no resource's.
+#[derive(Deserialize)]
+struct State {
+    serial: u64,
+    #[serde(default)]
+    terraform_version: String,
+    #[serde(default)]
+    resources: Vec<IgnoredAny>,
+}
+
+/// Prints it as a getInfo does.
+pub(super) fn print(terraform: &mut Terraform<'_>) -> Result<u8, Fault> {
+    let outputs = terraform.must(&words(&["output", "-json", "-no-color"]), Output::Kept)?.answer;
+    let outputs: BTreeMap<String, RootOutput> = read(&outputs, "output -json")?;
+    let state = terraform.must(&words(&["state", "pull"]), Output::Kept)?.answer;
+    // Nothing at all before the first apply.
+    let state = if state.trim_ascii().is_empty() {
+        "none yet".to_owned()
+    } else {
+        let State { serial, terraform_version, resources } = read(&state, "state pull")?;
+        let count = resources.len();
+        let plural = if count == 1 { "" } else { "s" };
+        format!("serial {serial}, {count} resource{plural}, written by {terraform_version}")
+    };
+    let mut infos = vec![Info { name: "state".to_owned(), text: state }];
+    infos.extend(outputs.into_iter().map(|(name, output)| Info {
+        name: format!("output {name}"),
+        text: match output.value {
+            _ if output.sensitive => "(sensitive)".to_owned(),
+            serde_json::Value::String(text) => text,
+            value => value.to_string(),
+        },
+    }));
+    print_document(&GetInfoOutput { outputs: infos })
+}
+
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8], call: &str) -> Result<T, Fault> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Fault::failed(format!("`{call}` printed no JSON as it should: {error}")))
+}

@@ -1,0 +1,238 @@
+//! A plan as `show -json` prints it -> what it comes to, and the part of it that may leave the job:
+//! what is sensitive is left out, and so is all that says nothing of the changes. Pure. Called by
+//! `terraform`.
+//!
+//! The shapes are those of Terraform's "JSON Output Format", format version 1.
+
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What stands where a value was sensitive.
+const SENSITIVE: &str = "(sensitive value)";
+
+/// What changes.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Plan {
+    format_version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    terraform_version: Option<String>,
+    /// Filled in by [`Plan::read`].
+    #[serde(default)]
+    summary: Summary,
+    #[serde(default)]
+    resource_changes: Vec<ResourceChange>,
+    #[serde(default)]
+    resource_drift: Vec<ResourceChange>,
+    #[serde(default)]
+    output_changes: std::collections::BTreeMap<String, Change>,
+}
+
+/// How many resources are changed in which way; a replaced one is destroyed and added.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+struct Summary {
+    add: usize,
+    change: usize,
+    destroy: usize,
+    import: usize,
+    #[serde(rename = "move")]
+    moved: usize,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct ResourceChange {
+    address: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous_address: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    action_reason: Option<String>,
+    change: Change,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Change {
+    actions: Vec<String>,
+    #[serde(default)]
+    before: Value,
+    #[serde(default)]
+    after: Value,
+    #[serde(default, skip_serializing)]
+    before_sensitive: Value,
+    #[serde(default, skip_serializing)]
+    after_sensitive: Value,
+    #[serde(default)]
+    after_unknown: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    importing: Option<Value>,
+}
+
+impl Plan {
+    /// Reads one, without what is sensitive in it.
+    pub(super) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut plan: Self = serde_json::from_slice(json)?;
+        let resources = plan.resource_changes.iter_mut().chain(&mut plan.resource_drift);
+        for change in
+            resources.map(|resource| &mut resource.change).chain(plan.output_changes.values_mut())
+        {
+            hide(&mut change.before, &change.before_sensitive);
+            hide(&mut change.after, &change.after_sensitive);
+        }
+        // Of what does not change nothing is to be told.
+        plan.resource_changes.retain(ResourceChange::is_one);
+        plan.output_changes.retain(|_, change| !change.has_none_but("no-op"));
+        plan.summary = Summary::of(&plan.resource_changes);
+        Ok(plan)
+    }
+
+    pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *to, self)?;
+        to.write_all(b"\n")
+    }
+
+    /// In one line.
+    pub(super) fn summary(&self) -> String {
+        let Summary { add, change, destroy, import, moved } = self.summary;
+        let counts = [
+            (import, "to import"),
+            (add, "to add"),
+            (change, "to change"),
+            (destroy, "to destroy"),
+            (moved, "to move"),
+        ];
+        let told: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        match (told.is_empty(), self.output_changes.len()) {
+            (false, _) => format!("Plan: {}", told.join(", ")),
+            (true, 0) => "Plan: no changes".to_owned(),
+            (true, 1) => "Plan: 1 output to change, no resource".to_owned(),
+            (true, count) => format!("Plan: {count} outputs to change, no resource"),
+        }
+    }
+}
+
+impl Summary {
+    fn of(changes: &[ResourceChange]) -> Self {
+        let count = |is: &dyn Fn(&ResourceChange) -> bool| {
+            changes.iter().filter(|resource| is(resource)).count()
+        };
+        let acts = |action: &'static str| {
+            count(&|resource| resource.change.actions.iter().any(|is| is == action))
+        };
+        Self {
+            add: acts("create"),
+            change: acts("update"),
+            destroy: acts("delete"),
+            import: count(&|resource| resource.change.importing.is_some()),
+            moved: count(&ResourceChange::is_moved),
+        }
+    }
+}
+
+impl ResourceChange {
+    fn is_moved(&self) -> bool {
+        self.previous_address.as_ref().is_some_and(|previous| *previous != self.address)
+    }
+
+    fn is_one(&self) -> bool {
+        !self.change.has_none_but("no-op") || self.change.importing.is_some() || self.is_moved()
+    }
+}
+
+impl Change {
+    fn has_none_but(&self, action: &str) -> bool {
+        self.actions.iter().all(|is| is == action)
+    }
+}
+
+/// Takes out what is sensitive: `marks` has the shape of the value, with `true` where it, or all
+/// below it, is.
+fn hide(value: &mut Value, marks: &Value) {
+    match (value, marks) {
+        (Value::Null, _) => {}
+        (value, Value::Bool(true)) => *value = SENSITIVE.into(),
+        (Value::Object(fields), Value::Object(marks)) => {
+            for (name, mark) in marks {
+                if let Some(value) = fields.get_mut(name) {
+                    hide(value, mark);
+                }
+            }
+        }
+        (Value::Array(items), Value::Array(marks)) => {
+            for (value, mark) in items.iter_mut().zip(marks) {
+                hide(value, mark);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(changes: &Value) -> Plan {
+        let json = json!({
+            "format_version": "1.2",
+            "variables": {"password": {"value": "hunter2"}},
+            "prior_state": {"values": {"outputs": {"x": {"sensitive": true, "value": "hunter2"}}}},
+            "resource_changes": changes,
+            "output_changes": {
+                "token": {"actions": ["create"], "before": null, "after": "hunter2",
+                    "before_sensitive": false, "after_sensitive": true, "after_unknown": false},
+                "same": {"actions": ["no-op"], "before": "a", "after": "a"},
+            },
+        });
+        Plan::read(json.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_plan_is_counted_by_what_becomes_of_each_resource() {
+        let change = |actions: &[&str]| json!({"address": "a.b", "change": {"actions": actions}});
+        let check = |changes: Value, expected: &str| {
+            assert_eq!(plan(&changes).summary(), expected);
+        };
+        check(json!([change(&["create"]), change(&["create"])]), "Plan: 2 to add");
+        check(json!([change(&["delete", "create"])]), "Plan: 1 to add, 1 to destroy");
+        check(json!([change(&["update"]), change(&["no-op"])]), "Plan: 1 to change");
+        check(
+            json!([change(&["no-op"]), change(&["read"])]),
+            "Plan: 1 output to change, no resource",
+        );
+        check(
+            json!([
+                {"address": "a.c", "previous_address": "a.b", "change": {"actions": ["no-op"]}},
+                {"address": "a.d", "change": {"actions": ["no-op"], "importing": {"id": "i"}}},
+            ]),
+            "Plan: 1 to import, 1 to move",
+        );
+    }
+
+    #[test]
+    fn what_is_sensitive_does_not_leave_the_job() {
+        let plan = plan(&json!([{"address": "a.b", "change": {
+            "actions": ["update"],
+            "before": {"user": "u", "password": "hunter2", "list": [{"key": "hunter2"}, {"key": "k"}]},
+            "after": {"user": "v", "password": "hunter2", "list": [{"key": "hunter2"}, {"key": "k"}]},
+            "before_sensitive": {"password": true, "list": [{"key": true}, {}]},
+            "after_sensitive": {"password": true, "list": [{"key": true}, {}]},
+        }}]));
+        let mut written = Vec::new();
+        plan.write(&mut written).unwrap();
+        let text = String::from_utf8(written).unwrap();
+        assert!(!text.contains("hunter2"), "{text}");
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let change = &document["resource_changes"][0]["change"];
+        assert_eq!(change["before"]["user"], "u");
+        assert_eq!(change["after"]["list"], json!([{"key": SENSITIVE}, {"key": "k"}]));
+        assert_eq!(
+            document["summary"],
+            json!({"add": 0, "change": 1, "destroy": 0, "import": 0, "move": 0})
+        );
+    }
+}
