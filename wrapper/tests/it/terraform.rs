@@ -48,7 +48,7 @@ fn provider() -> Option<PathBuf> {
         .filter(|file| file.is_file())
 }
 
-fn terraform() -> Option<&'static str> {
+pub(crate) fn terraform() -> Option<&'static str> {
     let runs = |name: &&str| {
         Command::new(name).arg("version").output().is_ok_and(|output| output.status.success())
     };

@@ -1,0 +1,3 @@
+//! The tools that the wrapper drives, by the tools' own programs.
+
+mod terraform;
