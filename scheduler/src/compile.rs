@@ -297,6 +297,9 @@ pub struct Command {
     pub expect: Option<schema::report::StructuredKind>,
     /// Let what the command leaves behind live on (`taskConfig.leaveRunning`).
     pub leave_running: bool,
+    /// How long it may take to end once it was asked to; `None` as its place has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_grace_ms: Option<u64>,
     /// On a cluster: the `batch/v1` Job as the config says it, with the values put in; its main
     /// container, which has the name `name`, without its secret variables, which are in `env`.
     /// What it says of a variable wins over `env`.
@@ -314,12 +317,17 @@ impl Command {
             working_directory: None,
             expect: None,
             leave_running: false,
+            stop_grace_ms: None,
             job: None,
         }
     }
 
-    /// How long its Pod lets it end once it was asked to, where its Job says so.
+    /// How long it may take to end once it was asked to, where the config says so: its task, or
+    /// its Job of its Pod.
     pub(crate) fn stop_grace(&self) -> Option<Duration> {
+        if let Some(ms) = self.stop_grace_ms {
+            return Some(Duration::from_millis(ms));
+        }
         let seconds = self
             .job
             .as_ref()?

@@ -78,6 +78,9 @@ const HERE: &[Block] = &[
     TERRAFORM[0],
     TERRAFORM[1],
     TERRAFORM[2],
+    TERRAFORM_RUNNER[0],
+    TERRAFORM_RUNNER[1],
+    TERRAFORM_RUNNER[2],
 ];
 const FIRST_RUN: Block = ("README.md", "cargo build");
 const ASK: Block = ("docs/api.md", "curl");
@@ -115,6 +118,11 @@ const TERRAFORM: [Block; 3] = [
     ("examples/terraform/README.md", "target/release/pvn-scheduler"),
     ("examples/terraform/README.md", "export"),
     ("examples/terraform/README.md", "echo 'somebody"),
+];
+const TERRAFORM_RUNNER: [Block; 3] = [
+    ("examples/terraform-runner/README.md", "target/release/pvn-scheduler"),
+    ("examples/terraform-runner/README.md", "export"),
+    ("examples/terraform-runner/README.md", "echo 'somebody"),
 ];
 
 /// All pages that people read, as paths below the checkout.
@@ -254,20 +262,31 @@ fn the_example_of_structured_output() {
     check("the_example_of_structured_output", &script);
 }
 
-#[test]
-fn the_example_of_terraform() {
+/// The commands of an example of Terraform; after drift people are asked once more than these
+/// times.
+fn of_terraform(test: &str, blocks: [Block; 3], asked: usize) {
     if skip::tool("terraform").or_else(|| skip::tool("tofu")).is_none() {
-        return skip::skipped("the_example_of_terraform", "neither terraform nor tofu is on PATH");
+        return skip::skipped(test, "neither terraform nor tofu is on PATH");
     }
     let waits = says("services approve");
     let script = format!(
-        "{}{waits}{}{}{}until_it '[ \"$(grep -c \"services approve\" log)\" -gt 1 ]'\n",
-        background(TERRAFORM[0]),
-        agreed(TERRAFORM[1]),
+        "{}{waits}{}{}{}until_it '[ \"$(grep -c \"services approve\" log)\" -gt {asked} ]'\n",
+        background(blocks[0]),
+        agreed(blocks[1]),
         says("CONVERGED"),
-        text(TERRAFORM[2]),
+        text(blocks[2]),
     );
-    check("the_example_of_terraform", &script);
+    check(test, &script);
+}
+
+#[test]
+fn the_example_of_terraform() {
+    of_terraform("the_example_of_terraform", TERRAFORM, 1);
+}
+
+#[test]
+fn the_example_of_terraform_as_a_built_in_runtime() {
+    of_terraform("the_example_of_terraform_as_a_built_in_runtime", TERRAFORM_RUNNER, 2);
 }
 
 #[test]

@@ -5,15 +5,17 @@ use serde_json::Value;
 use tests::scheduler::{Scheduler, Start};
 use tests::{copy, skip, wait};
 
-/// The scheduler over a copy of the example, with every config in it pushed.
-fn example() -> Option<Scheduler> {
+mod runner;
+
+/// The scheduler over a copy of an example, with every config in it pushed.
+fn example(name: &str) -> Option<Scheduler> {
     if skip::tool("terraform").or_else(|| skip::tool("tofu")).is_none() {
         skip::skipped("terraform", "neither terraform nor tofu is on PATH");
         return None;
     }
     let mut scheduler = Scheduler::stopped();
     let root = scheduler.home().join("example");
-    copy::example("terraform", &root);
+    copy::example(name, &root);
     scheduler.run(&Start { root: Some(&root), ..Start::default() });
     scheduler.ok(&[
         "configs",
@@ -93,7 +95,7 @@ impl World<'_> {
 
 #[test]
 fn rule_15_drift_is_planned_shown_approved_and_exactly_that_plan_is_applied() {
-    let Some(scheduler) = example() else { return };
+    let Some(scheduler) = example("terraform") else { return };
     let (service, application) = service(&scheduler);
     let world = World { scheduler: &scheduler, service, application };
 
@@ -137,7 +139,7 @@ fn rule_15_drift_is_planned_shown_approved_and_exactly_that_plan_is_applied() {
 
 #[test]
 fn rule_15_a_plan_that_changed_after_its_approval_is_not_applied_but_asks_again() {
-    let Some(scheduler) = example() else { return };
+    let Some(scheduler) = example("terraform") else { return };
     let (service, application) = service(&scheduler);
     let world = World { scheduler: &scheduler, service, application };
     world.becomes("WAITING_MANUAL_APPROVAL");

@@ -24,7 +24,8 @@ mod remembered;
 pub use paper::Paper;
 pub use remembered::Remembered;
 
-use paper::{json, yaml};
+use paper::json;
+pub(crate) use paper::yaml;
 
 /// Terminals report at least this many columns to us; narrower ones get this many and wrap by
 /// themselves.

@@ -151,14 +151,12 @@ fn check_unsupported(service: &Service, place: &DocumentField, problems: &mut Pr
         }
     };
     tell(service.kubernetes_config.is_some(), place, "kubernetesConfig");
-    tell(service.terraform.is_some(), place, "terraform");
     tell(service.pulumi.is_some(), place, "pulumi");
     tell(service.aws_ecs.is_some(), place, "awsEcs");
     tell(service.google_cloud_run.is_some(), place, "googleCloudRun");
     for (index, own) in service.per_release_channel.iter().enumerate() {
         let place = place.field("perReleaseChannel").item(index);
         tell(own.kubernetes_config.is_some(), &place, "kubernetesConfig");
-        tell(own.terraform.is_some(), &place, "terraform");
         tell(own.pulumi.is_some(), &place, "pulumi");
         tell(own.aws_ecs.is_some(), &place, "awsEcs");
         tell(own.google_cloud_run.is_some(), &place, "googleCloudRun");

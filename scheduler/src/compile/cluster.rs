@@ -231,6 +231,11 @@ pub(super) fn task_job(
     if let Some(k8s) = &task.k8s {
         pod.insert("serviceAccountName".to_owned(), k8s.service_account.clone().into());
     }
+    if let Some(grace) = task.stop_grace {
+        // In whole seconds, the last one begun.
+        let seconds = (grace.as_ms() + 999).div_euclid(1000);
+        pod.insert("terminationGracePeriodSeconds".to_owned(), seconds.into());
+    }
     put_list(&mut pod, "volumes", task.volumes.iter().map(volume).collect());
     pod.insert("containers".to_owned(), json!([container]));
     let ttl_s = task.ttl.map_or(DEFAULT_TTL_S, |ttl| ttl.as_ms().div_euclid(1000));

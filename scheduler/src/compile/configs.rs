@@ -2,7 +2,7 @@
 //! from its store and from a request; never changed in place, so that a refused request leaves
 //! nothing behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use config::{Application, Body, Document, LocalRuntime, Runtime, RuntimeKind, Service};
@@ -184,9 +184,16 @@ impl Configs {
         labels
     }
 
-    /// Problems as people see them, with the lines of the document.
+    /// Problems as people see them, with the lines of the document. What is wrong with several
+    /// commands that are made of one field is told of that field once.
     pub(super) fn diagnostics(&self, problems: Problems) -> Vec<Diagnostic> {
-        problems.into_vec().into_iter().map(|problem| self.diagnostic(problem)).collect()
+        let mut told = BTreeSet::new();
+        let all = problems.into_vec().into_iter().map(|problem| self.diagnostic(problem));
+        all.filter(|one| {
+            let place = (one.file.clone(), one.line, one.column, one.path.clone());
+            told.insert((place, one.message.clone()))
+        })
+        .collect()
     }
 
     fn diagnostic(&self, problem: ConfigProblem) -> Diagnostic {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use config::{
-    CustomRuntime, JobHost, ParameterValue, PerReleaseChannel, Runtime, RuntimeRole, Service,
-    builtins,
+    CustomRuntime, EffectiveRuntime, JobHost, ParameterValue, PerReleaseChannel, Runtime,
+    RuntimeRole, Service, builtins,
 };
 use engine::desired::{ApplyPolicy, Desired, InfoPolicy, Observe, PollPolicy};
 use schema::id::BlobId;
@@ -21,6 +21,7 @@ use super::template::{TemplateScope, Value};
 use super::value::Seal;
 use super::{Command, Commands, CompiledInstance, Options, Release, RunTarget as JobPlace, policy};
 
+mod block;
 mod connection;
 
 /// One service in one channel.
@@ -43,13 +44,9 @@ impl<'a> ServiceInChannel<'a> {
         self.add_release_parameters(&mut service_scope, problems);
         let RuntimeRole { kind, commands, host, .. } = runtime.role();
         match (commands, host) {
-            (Some(commands), _) => self.compile_commands(
-                runtime,
-                (commands.custom(), kind),
-                base,
-                &service_scope,
-                problems,
-            ),
+            (Some(commands), _) => {
+                self.compile_commands(runtime, (&commands, kind), base, &service_scope, problems)
+            }
             (None, Some(JobHost::Fake(fake))) => {
                 let place = JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() };
                 self.finish(runtime, None, fake_commands(self.service.name.as_str(), place), None)
@@ -64,13 +61,14 @@ impl<'a> ServiceInChannel<'a> {
     fn compile_commands(
         &self,
         runtime: &Runtime,
-        (custom, block): (&CustomRuntime, &str),
+        (commands, kind): (&EffectiveRuntime<'_>, &str),
         mut scope: TemplateScope,
         service_scope: &TemplateScope,
         problems: &mut Problems,
     ) -> Option<CompiledInstance> {
-        self.add_runtime_parameters(&mut scope, runtime, custom, service_scope, problems);
-        let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone())).field(block);
+        let custom = commands.custom();
+        self.add_runtime_parameters(&mut scope, runtime, commands, service_scope, problems);
+        let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone())).field(kind);
         let layers = self.env_layers(service_scope);
         let maker = Maker {
             configs: self.configs,
@@ -247,10 +245,11 @@ impl<'a> ServiceInChannel<'a> {
         &self,
         scope: &mut TemplateScope,
         runtime: &Runtime,
-        custom: &CustomRuntime,
+        commands: &EffectiveRuntime<'_>,
         service_scope: &TemplateScope,
         problems: &mut Problems,
     ) {
+        let custom = commands.custom();
         let given = RuntimeValues {
             runtime: runtime.name.as_str(),
             definitions: &custom.parameters,
@@ -258,6 +257,7 @@ impl<'a> ServiceInChannel<'a> {
             seal: self.seal,
         };
         let mut bound: BTreeMap<String, Bound> = given.bind(&self.parameter_values(), problems);
+        self.bind_block(&mut bound, runtime, commands, service_scope, problems);
         for definition in &custom.parameters {
             if let Err(lack) = parameters::insert(scope, definition, bound.remove(&definition.name))
             {

@@ -151,6 +151,7 @@ impl JobFile {
             working_directory,
             expect: None,
             leave_running: false,
+            stop_grace_ms: None,
             job,
         })
     }

@@ -1,6 +1,7 @@
 //! What documents and values mean together, one subject a file, each through one `check` helper.
 
 mod arbitrary;
+mod built_in;
 mod checks;
 mod cluster;
 mod commands;

@@ -9,7 +9,17 @@
 
 use std::borrow::Cow;
 
-use crate::{CustomRuntime, FakeRuntime, KubernetesRuntime, LocalRuntime, Runtime, RuntimeKind};
+use crate::{
+    CustomRuntime, FakeRuntime, KubernetesRuntime, LocalRuntime, PerReleaseChannel, Runtime,
+    RuntimeKind, Service,
+};
+
+mod block;
+mod eject;
+mod parts;
+mod terraform;
+
+pub use block::{Block, BlockForm, BlockText, BlockValue};
 
 /// What a runtime is to its services and to other runtimes.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,12 +49,24 @@ pub enum JobHost<'a> {
 /// front. The longest that fits counts; what is below it is the same in both.
 type Origins = &'static [(&'static str, &'static str)];
 
+/// What holds for all runtimes of a kind that has commands.
+#[derive(Debug, PartialEq)]
+struct KindOfCommands {
+    /// The field of the runtime with its block.
+    kind: &'static str,
+    origins: Origins,
+    /// The field of a service with what it says to it, beside `customRuntime`.
+    block: Option<&'static str>,
+}
+
+/// Commands as somebody wrote them.
+const CUSTOM: KindOfCommands = KindOfCommands { kind: "custom", origins: &[], block: None };
+
 /// The commands of a runtime and the rules around them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectiveRuntime<'a> {
-    kind: &'static str,
+    of: &'static KindOfCommands,
     custom: Cow<'a, CustomRuntime>,
-    origins: Origins,
 }
 
 impl EffectiveRuntime<'_> {
@@ -53,15 +75,25 @@ impl EffectiveRuntime<'_> {
         &self.custom
     }
 
+    /// Whether somebody wrote them as they are, so that they are not made from another block.
+    pub fn is_as_written(&self) -> bool {
+        matches!(self.custom, Cow::Borrowed(_))
+    }
+
+    /// The field of a service with what it says to a runtime of this kind, beside `customRuntime`.
+    pub fn block(&self) -> Option<&'static str> {
+        self.of.block
+    }
+
     /// JSON pointer of a part of the commands, given by its own from `custom` on (`fetch/env/A`).
     /// Where somebody wrote it, [`Document::problem`](crate::Document::problem) finds out.
     pub fn pointer(&self, part: &str) -> String {
-        format!("/runtime/{}/{part}", self.kind)
+        format!("/runtime/{}/{part}", self.of.kind)
     }
 
     /// The pointer of what somebody wrote for the part that this pointer is about.
     fn written<'p>(&self, pointer: &'p str) -> Cow<'p, str> {
-        written(self.kind, self.origins, pointer)
+        written(self.of.kind, self.of.origins, pointer)
     }
 }
 
@@ -83,12 +115,21 @@ fn written<'p>(kind: &str, origins: Origins, pointer: &'p str) -> Cow<'p, str> {
     }
 }
 
+impl Service {
+    /// What it says in the block for a kind of runtime that is built in, with what the channel has
+    /// over it, if either has one. Whatever runtime has the parameters can be given the values: the
+    /// commands of a kind go on with the same services where somebody writes them out.
+    pub fn block<'a>(&'a self, own: Option<&'a PerReleaseChannel>) -> Option<Block<'a>> {
+        terraform::block(own.and_then(|own| own.terraform.as_ref()), self)
+    }
+}
+
 impl Runtime {
     /// What it is to its services and to other runtimes.
     pub fn role(&self) -> RuntimeRole<'_> {
-        let commands = |kind, custom, origins| RuntimeRole {
-            kind,
-            commands: Some(EffectiveRuntime { kind, custom, origins }),
+        let commands = |of: &'static KindOfCommands, custom| RuntimeRole {
+            kind: of.kind,
+            commands: Some(EffectiveRuntime { of, custom }),
             host: None,
             is_unsupported: false,
         };
@@ -101,13 +142,15 @@ impl Runtime {
         let unsupported =
             |kind| RuntimeRole { kind, commands: None, host: None, is_unsupported: true };
         match &self.kind {
-            RuntimeKind::Custom(custom) => commands("custom", Cow::Borrowed(&**custom), &[]),
+            RuntimeKind::Custom(custom) => commands(&CUSTOM, Cow::Borrowed(&**custom)),
             RuntimeKind::Kubernetes(kubernetes) => {
                 host("kubernetes", JobHost::Kubernetes(kubernetes.as_ref()))
             }
             RuntimeKind::Local(local) => host("local", JobHost::Local(local)),
             RuntimeKind::Fake(fake) => host("fake", JobHost::Fake(fake)),
-            RuntimeKind::TerraformRunner(_) => unsupported("terraformRunner"),
+            RuntimeKind::TerraformRunner(runner) => {
+                commands(&terraform::KIND, Cow::Owned(terraform::commands(runner)))
+            }
             RuntimeKind::PulumiRunner(_) => unsupported("pulumiRunner"),
             RuntimeKind::AwsEcs(_) => unsupported("awsEcs"),
             RuntimeKind::GoogleCloudRun(_) => unsupported("googleCloudRun"),

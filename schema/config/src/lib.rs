@@ -56,7 +56,9 @@ pub use custom::{
     GetInfoCommand, K8sPlace, ProxyRuntime, RetryPolicy, RuntimeCommand, Window,
 };
 pub use document::{Document, DocumentSource};
-pub use effective::{EffectiveRuntime, JobHost, RuntimeRole};
+pub use effective::{
+    Block, BlockForm, BlockText, BlockValue, EffectiveRuntime, JobHost, RuntimeRole,
+};
 pub use env::{Env, EnvValue, KubernetesSecret, SECRET_KEY_RULE, SecretRef, is_secret_key};
 pub use group_template::{ConstantTemplate, LabelTemplate, StringTemplate};
 pub use here::{NO_PROGRAM_HELP, NotHere, not_here};

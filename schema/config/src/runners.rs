@@ -7,6 +7,7 @@ use crate::env::Env;
 use crate::kubernetes::LocalFiles;
 use crate::message::{message, one_of};
 use crate::task::{Resources, Volume};
+use crate::template::Template;
 
 message! {
     /// Terraform, OpenTofu or Pulumi: fetch is a plan, apply is exactly that plan.
@@ -48,9 +49,10 @@ message! {
 message! {
     /// A command that runs first.
     PreRun {
-        /// The command, run by the shell.
+        /// The command, run by the shell: what it exports, and where it changes to, holds for the
+        /// tool.
         #[schemars(length(min = 1))]
-        cmd: String,
+        cmd: Template,
     }
 }
 
@@ -59,22 +61,22 @@ message! {
     TerraformService {
         /// The image that holds Terraform and the configuration.
         #[schemars(length(min = 1))]
-        image: Option<String>,
+        image: Option<Template>,
         /// Directory of the configuration in the image.
         #[schemars(length(min = 1))]
-        path: Option<String>,
+        path: Option<Template>,
         /// Path of the wrapper in the image. Default: `/pvn-wrapper`.
         #[schemars(length(min = 1))]
-        pvn_wrapper_path: Option<String>,
+        pvn_wrapper_path: Option<Template>,
         /// Path of a shell in the image. Default: `/bin/sh`.
         #[schemars(length(min = 1))]
-        shell_path: Option<String>,
+        shell_path: Option<Template>,
         /// Values for `-backend-config`.
         #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-        backend_config: std::collections::BTreeMap<String, String>,
+        backend_config: std::collections::BTreeMap<String, Template>,
         /// More arguments for `terraform init`.
         #[serde(default)]
-        extra_init_args: Vec<String>,
+        extra_init_args: Vec<Template>,
     }
 }
 
@@ -83,16 +85,16 @@ message! {
     PulumiService {
         /// The image that holds Pulumi and the program.
         #[schemars(length(min = 1))]
-        image: Option<String>,
+        image: Option<Template>,
         /// Directory of the program in the image.
         #[schemars(length(min = 1))]
-        path: Option<String>,
+        path: Option<Template>,
         /// The stack.
         #[schemars(length(min = 1))]
-        stack: Option<String>,
+        stack: Option<Template>,
         /// What stands before `pulumi`, such as `poetry run`.
         #[serde(default)]
-        pulumi_command_prefix: Vec<String>,
+        pulumi_command_prefix: Vec<Template>,
     }
 }
 

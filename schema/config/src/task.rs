@@ -30,6 +30,9 @@ message! {
         /// timeout) or killed; only on `local` runtimes. Default: false.
         #[serde(default)]
         leave_running: bool,
+        /// How long it has to end once it was asked to stop, before it is killed. Default: 10s, on
+        /// Kubernetes 30s.
+        stop_grace: Option<Duration>,
     }
 }
 

@@ -34,6 +34,15 @@ body! {
 }
 
 body! {
+    /// A runtime of a kind that is built in, as the `custom` one that it is made to: `runtimes
+    /// eject`.
+    EjectedRuntime {
+        /// The document, without its secrets.
+        document: serde_json::Value,
+    }
+}
+
+body! {
     /// An application in one line.
     ApplicationSummary {
         /// Its id.

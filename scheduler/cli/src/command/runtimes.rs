@@ -1,11 +1,11 @@
 //! `pvnctl runtimes`: what jobs run on.
 
 use clap::Subcommand;
-use schema::api::{Runtime, RuntimeCheck};
+use schema::api::{EjectedRuntime, Runtime, RuntimeCheck};
 use schema::status::CheckStatus;
 
 use crate::client::Client;
-use crate::console::Console;
+use crate::console::{Console, yaml};
 use crate::failure::Failure;
 use crate::table::{Cell, Table, Tone};
 
@@ -16,6 +16,12 @@ pub enum Command {
     List,
     /// Show one runtime
     Get {
+        /// The runtime, by name or id
+        runtime: String,
+    },
+    /// Print a runtime of a kind that is built in as the `custom` one that it is made to, to go on
+    /// from there by hand
+    Eject {
         /// The runtime, by name or id
         runtime: String,
     },
@@ -45,8 +51,37 @@ pub async fn perform(
             let runtime: Runtime = client.get(&["v1", "runtimes", &runtime], &[]).await?;
             console.print(&runtime, |paper| paper.table(&table(std::slice::from_ref(&runtime))))
         }
+        Command::Eject { runtime } => {
+            let ejected: EjectedRuntime =
+                client.get(&["v1", "runtimes", &runtime, "custom"], &[]).await?;
+            let text = commented(&yaml(&ejected.document)?);
+            console.print(&ejected.document, |_| text)
+        }
         Command::Check { runtime } => check(&runtime, client, console).await,
     }
+}
+
+/// What each part of the commands is for, above it.
+fn commented(yaml: &str) -> String {
+    const PARTS: [(&str, &str); 5] = [
+        ("    fetch:", "Is there work to do?"),
+        ("    apply:", "Do it."),
+        ("    getInfo:", "Show people something."),
+        ("    parameters:", "What the services give it; their own blocks fill these as before."),
+        ("    proxyRuntime:", "Where the jobs run."),
+    ];
+    let mut text = "# The commands of a kind of runtime that is built in, written out. Apply this \
+                    in its place: nothing changes\n# until you change it. What pvn learns about \
+                    the tool later does not reach it any more.\n"
+        .to_owned();
+    for line in yaml.lines() {
+        if let Some((_, comment)) = PARTS.iter().find(|(start, _)| line == *start) {
+            text.push_str(&format!("    # {comment}\n"));
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }
 
 /// Exit code 2 when something failed.

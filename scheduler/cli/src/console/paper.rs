@@ -37,7 +37,7 @@ pub(super) fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-pub(super) fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
+pub(crate) fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
     let broken = |error: &dyn std::fmt::Display| {
         Failure::user(format!("cannot print this as YAML: {error}"))
     };

@@ -6,6 +6,7 @@ use schema::status::JobKind;
 
 use super::super::cluster::{self, TaskTexts};
 use super::super::problem::{DocumentField, Problems};
+use super::super::template::{self, Rendered};
 use super::super::{Command, RunTarget as JobPlace, WRAPPER_CONTAINER, parameters};
 use super::{Maker, render_text};
 
@@ -32,6 +33,9 @@ impl Maker<'_> {
         let program = &task.program;
         let inner = place.field("program");
         let image = self.image(program, &inner, problems);
+        if matches!(on, Some(JobPlace::Cluster(_))) {
+            self.check_image(program, &inner, problems);
+        }
         let mut list = |list: &[Template], field: &str| -> Vec<String> {
             let place = inner.field(field);
             list.iter()
@@ -77,6 +81,7 @@ impl Maker<'_> {
             working_directory,
             expect: None,
             leave_running: task.leave_running,
+            stop_grace_ms: task.stop_grace.map(|grace| grace.as_ms().unsigned_abs()),
             job,
         }
     }
@@ -97,6 +102,19 @@ impl Maker<'_> {
         image.or_else(|| {
             tag.map(|tag| parameters::image_reference(program.image_registry_info.as_ref(), &tag))
         })
+    }
+
+    /// That an image that a parameter names is named by its value.
+    fn check_image(&self, program: &Program, place: &DocumentField, problems: &mut Problems) {
+        let Some(image) = &program.image else { return };
+        if matches!(template::render(image, self.scope), Ok(Rendered::Text(text)) if text.is_empty())
+        {
+            let problem = place.field("image").problem(format!(
+                "there is no image to run on a Kubernetes runtime: `{}` is empty",
+                image.as_str()
+            ));
+            problems.add(problem.help("the service says which image it is"));
+        }
     }
 
     fn text(&self, text: &Template, place: &DocumentField, problems: &mut Problems) -> String {

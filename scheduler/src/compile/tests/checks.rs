@@ -156,10 +156,8 @@ fn a_required_parameter_of_the_runtime_that_the_service_does_not_give() {
 
 #[test]
 fn what_is_not_acted_on_yet_is_said() {
-    let runner = "{proxyRuntime: {runtime: local}}";
     for (kind, block) in [
-        ("terraformRunner", runner),
-        ("pulumiRunner", runner),
+        ("pulumiRunner", "{proxyRuntime: {runtime: local}}"),
         ("awsEcs", "{region: r, ecsCluster: c}"),
         ("googleCloudRun", "{project: p, region: r}"),
     ] {

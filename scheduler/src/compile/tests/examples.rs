@@ -36,7 +36,9 @@ fn read(name: &str) -> Configs {
 
 #[test]
 fn the_examples_that_run_compile_on_this_machine() {
-    for name in ["quickstart", "terraform", "structured", "static-assets", "channels"] {
+    for name in
+        ["quickstart", "terraform", "terraform-runner", "structured", "static-assets", "channels"]
+    {
         let configs = read(name);
         assert_eq!(super::super::check(&configs, &Options::default(), None), [], "{name}");
         for application in configs.applications() {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use schema::api::{Page, Runtime, RuntimeCheck};
+use schema::api::{EjectedRuntime, Page, Runtime, RuntimeCheck};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,6 +11,7 @@ use crate::http::access::{Admin, Viewer};
 use crate::http::error::{Error, Result};
 use crate::http::extract::{EmptyBody, JsonBody, Paging, PathParams, Query, page};
 use crate::http::openapi::{RouteDescription, Routes, about};
+use crate::store::{DocumentKind, StoredDocumentKey};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "Asks the cluster, and where the wrapper is put into Pods runs a short Job, \
@@ -25,6 +26,15 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes
         .get("/v1/runtimes", list, about("listRuntimes", "runtimes", "Runtimes by name"))
         .get("/v1/runtimes/{runtime}", get, about("getRuntime", "runtimes", "One runtime"))
+        .get(
+            "/v1/runtimes/{runtime}/custom",
+            eject,
+            about(
+                "ejectRuntime",
+                "runtimes",
+                "The `custom` runtime that one of a kind that is built in is made to",
+            ),
+        )
         .post(
             "/v1/runtimes/{runtime}/check",
             check,
@@ -51,13 +61,40 @@ async fn get(
     _: Viewer,
     PathParams(which): PathParams<Which>,
 ) -> Result<Json<Runtime>> {
-    let found = api.store.runtime(&which.runtime).await?;
-    Ok(Json(found.ok_or_else(|| {
+    Ok(Json(found(&api, &which.runtime).await?))
+}
+
+async fn found(api: &Api, runtime: &str) -> Result<Runtime> {
+    api.store.runtime(runtime).await?.ok_or_else(|| {
         Error::not_found(format!(
-            "there is no runtime `{}`; `pvnctl runtimes list` shows those there are",
-            which.runtime
+            "there is no runtime `{runtime}`; `pvnctl runtimes list` shows those there are"
         ))
-    })?))
+    })
+}
+
+async fn eject(
+    State(api): State<Api>,
+    _: Viewer,
+    PathParams(which): PathParams<Which>,
+) -> Result<Json<EjectedRuntime>> {
+    let runtime = found(&api, &which.runtime).await?;
+    let key = StoredDocumentKey {
+        kind: DocumentKind::Runtime,
+        application: String::new(),
+        name: runtime.name.to_string(),
+    };
+    let stored = api.store.document(&key).await?;
+    let read = stored.and_then(|stored| config::read_source(stored.source).ok().flatten());
+    let document = read.and_then(|document| match document.body() {
+        config::Body::Runtime(runtime) => runtime.ejected(),
+        _ => None,
+    });
+    document.map(|document| Json(EjectedRuntime { document })).ok_or_else(|| {
+        Error::conflict(format!(
+            "runtime `{}` is of kind `{}`, which is not made to commands: there is nothing to print",
+            runtime.name, runtime.kind
+        ))
+    })
 }
 
 async fn check(

@@ -23,6 +23,9 @@ const INSTANCE_VARIABLE: &str = "PVN_INSTANCE_DIR";
 /// The wrapper's arguments after its own name.
 pub(super) fn arguments(spec: &JobSpec, directory: &Path) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["exec".into(), "--job".into(), directory.into()];
+    if let Some(ms) = spec.command.stop_grace_ms {
+        arguments.push(format!("--kill-after={ms}ms").into());
+    }
     arguments.extend(wrapped::arguments(spec, &spec.command.argv).into_iter().map(OsString::from));
     arguments
 }

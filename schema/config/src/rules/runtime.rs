@@ -10,7 +10,8 @@ impl Rules<'_> {
         });
         let role = runtime.role();
         let at = format!("{at}/{}", role.kind);
-        if let Some(commands) = &role.commands {
+        // What is made from another block is told of that one, once.
+        if let Some(commands) = role.commands.as_ref().filter(|commands| commands.is_as_written()) {
             self.custom(commands.custom(), &at);
         }
         if let RuntimeKind::TerraformRunner(runner) | RuntimeKind::PulumiRunner(runner) =

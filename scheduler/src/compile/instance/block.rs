@@ -1,0 +1,93 @@
+//! What a service says in the block for a kind of runtime (`terraform`, …), as values of the
+//! runtime's parameters. Called by `instance`.
+
+use std::collections::BTreeMap;
+
+use config::{Block, BlockForm, BlockText, EffectiveRuntime, Runtime};
+
+use super::super::commands::render_text;
+use super::super::parameters::Bound;
+use super::super::problem::{DocumentField, Problems};
+use super::super::template::TemplateScope;
+use super::ServiceInChannel;
+
+impl ServiceInChannel<'_> {
+    /// Adds the values of the block to those of `customRuntime`.
+    pub(super) fn bind_block(
+        &self,
+        bound: &mut BTreeMap<String, Bound>,
+        runtime: &Runtime,
+        commands: &EffectiveRuntime<'_>,
+        scope: &TemplateScope,
+        problems: &mut Problems,
+    ) {
+        let own = self.own();
+        let Some(block) = self.service.block(own.as_ref().map(|(own, _)| *own)) else { return };
+        let of_channel = own.map(|(_, place)| place);
+        let place = |is_of_channel: bool| {
+            let place = of_channel.as_ref().filter(|_| is_of_channel);
+            place.cloned().unwrap_or_else(|| self.place()).field(block.field)
+        };
+        if !is_for(&block, commands) {
+            let place = place(block.is_of_channel);
+            return self.tell_not_for(block.field, runtime, commands, &place, problems);
+        }
+        for value in &block.values {
+            let mut render = |text: &BlockText<'_>| {
+                let place = place(text.is_of_channel).field(&text.path);
+                let rendered = render_text(text.text, scope, &place, problems);
+                if rendered.contains('\0') {
+                    problems.add(place.problem(config::NO_NUL));
+                }
+                format!("{}{rendered}", text.prefix)
+            };
+            let text = match &value.is {
+                BlockForm::Text(text) => render(text),
+                BlockForm::Words(words) => {
+                    let words: Vec<String> =
+                        words.iter().map(|word| quoted(&render(word))).collect();
+                    words.join(" ")
+                }
+            };
+            // Before there is a release nobody knows what comes of the templates.
+            let is = if self.release.is_some() { Bound::Text(text) } else { Bound::Unknown };
+            bound.insert(value.parameter.to_owned(), is);
+        }
+    }
+
+    fn tell_not_for(
+        &self,
+        field: &str,
+        runtime: &Runtime,
+        commands: &EffectiveRuntime<'_>,
+        place: &DocumentField,
+        problems: &mut Problems,
+    ) {
+        let problem = place.problem(format!(
+            "`{field}` says nothing to runtime `{}`, which is of kind `{}` (channel `{}`)",
+            runtime.name,
+            runtime.role().kind,
+            self.channel.name
+        ));
+        problems.add(problem.help(format!(
+            "use `{}`, or another runtime in the channel",
+            commands.block().unwrap_or("customRuntime")
+        )));
+    }
+}
+
+/// Whether a block says something to these commands: to those of its kind, and to those that
+/// somebody wrote with the same parameters.
+fn is_for(block: &Block<'_>, commands: &EffectiveRuntime<'_>) -> bool {
+    let parameters = &commands.custom().parameters;
+    let has = |name: &str| parameters.iter().any(|definition| definition.name == name);
+    commands.block() == Some(block.field)
+        || commands.is_as_written()
+            && !block.values.is_empty()
+            && block.values.iter().all(|value| has(value.parameter))
+}
+
+/// A word as a shell takes it. None can hold a NUL, which is told of its field.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map(|word| word.into_owned()).unwrap_or_default()
+}

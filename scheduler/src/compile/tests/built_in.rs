@@ -1,0 +1,172 @@
+//! Kinds of runtimes that are built in: what their blocks are made to, and that a problem is told
+//! where somebody wrote it.
+
+use std::time::Duration;
+
+use engine::desired::{Cadence, Observe};
+
+use super::*;
+
+const TERRAFORM: &str = "
+runtime:
+  name: infrastructure
+  terraformRunner:
+    proxyRuntime: {runtime: local}
+---
+application:
+  name: app
+  releaseChannels:
+  - {name: staging, runtimes: [{runtime: infrastructure}]}
+  - {name: production, runtimes: [{runtime: infrastructure}]}
+---
+service:
+  name: network
+  application: app
+  parameters: [{name: region, string: {defaultValue: eu}}]
+  terraform:
+    path: network
+    backendConfig: {bucket: states, key: \"{{.Params.region}} {{.Builtins.ReleaseChannel.Name}}\"}
+    extraInitArgs: [-upgrade]
+  perReleaseChannel:
+  - releaseChannel: production
+    terraform: {backendConfig: {bucket: production's}}
+";
+
+/// The arguments of fetch, apply and getInfo, joined by blanks.
+fn argv(text: &str, channel: &str) -> Vec<String> {
+    let commands = compiled(text, channel, "").unwrap_or_else(|problems| {
+        panic!("{}", lines(&problems).join("\n"));
+    });
+    let Commands { fetch, apply, get_info, .. } = commands.commands;
+    [fetch, Some(apply), get_info].into_iter().flatten().map(|one| one.argv.join(" ")).collect()
+}
+
+#[test]
+fn a_terraform_runner_is_three_commands_of_the_wrapper() {
+    assert_eq!(
+        argv(TERRAFORM, "staging"),
+        ["plan", "apply", "info"].map(|step| format!(
+            "/pvn-wrapper terraform {step} --init-args='-backend-config=bucket=states' \
+             '-backend-config=key=eu staging' -upgrade --shell=/bin/sh"
+        ))
+    );
+    let instance = compiled(TERRAFORM, "staging", "").unwrap();
+    assert_eq!(instance.commands.apply.working_directory.as_deref(), Some("network"));
+    assert_eq!(instance.desired.apply.retryable_exit_codes, [75]);
+    assert_eq!(instance.desired.apply.stop_grace, Some(Duration::from_secs(300)));
+    assert_eq!(instance.desired.grace, Duration::from_secs(600));
+    let Observe::Poll(poll) = instance.desired.observe else { panic!("it is polled") };
+    let seconds = Duration::from_secs;
+    assert_eq!(poll.cadence, Cadence::Interval { poll: seconds(300), steady: seconds(3600) });
+    let retry = poll.retry.unwrap();
+    assert_eq!((retry.base, retry.max), (seconds(60), seconds(900)));
+}
+
+#[test]
+fn a_channels_block_wins_field_by_field_and_its_words_stay_words() {
+    let plan = &argv(TERRAFORM, "production")[0];
+    assert!(
+        plan.contains(
+            "--init-args=\"-backend-config=bucket=production's\" '-backend-config=key=eu \
+             production' -upgrade"
+        ),
+        "{plan}"
+    );
+}
+
+#[test]
+fn a_published_service_gives_the_same_as_parameters() {
+    let text = changed(
+        TERRAFORM,
+        &[
+            (
+                "  terraform:\n    path: network\n    backendConfig: {bucket: states, key: \
+                 \"{{.Params.region}} {{.Builtins.ReleaseChannel.Name}}\"}\n    extraInitArgs: \
+                 [-upgrade]\n",
+                "  customRuntime:\n    parameterValues:\n    - {name: path, string: network}\n    \
+                 - {name: extraInitArgs, string: -backend-config=key=k}\n    - {name: image, \
+                 string: \"r/i:{{.Params.region}}\"}\n",
+            ),
+            ("    terraform: {backendConfig: {bucket: production's}}\n", ""),
+        ],
+    );
+    assert_eq!(
+        argv(&text, "staging")[0],
+        "/pvn-wrapper terraform plan --init-args=-backend-config=key=k --shell=/bin/sh"
+    );
+}
+
+#[test]
+fn what_runs_first_and_how_often_is_the_runners_own() {
+    let text = changed(
+        TERRAFORM,
+        &[(
+            "    proxyRuntime: {runtime: local}\n",
+            "    proxyRuntime: {runtime: local}\n    preRun: [{cmd: . ./login}, {cmd: \"export \
+             A='{{.Builtins.ReleaseChannel.Name}}'\"}]\n    pollInterval: 7s\n    \
+             requireApprovalBeforeApply: true\n    fetchRetryPolicy: {maxInterval: 5s}\n    env: \
+             {TF_VAR_x: {value: y}}\n",
+        )],
+    );
+    let instance = compiled(&text, "staging", "").unwrap();
+    assert_eq!(
+        instance.commands.apply.argv[5..],
+        ["--pre-run=. ./login", "--pre-run=export A='staging'"]
+    );
+    assert_eq!(env(instance.commands.fetch.as_ref().unwrap()), "TF_VAR_x=y");
+    assert!(instance.desired.require_approval_before_apply);
+    let Observe::Poll(poll) = instance.desired.observe else { panic!("it is polled") };
+    let retry = poll.retry.unwrap();
+    assert_eq!((retry.base, retry.max), (Duration::from_secs(5), Duration::from_secs(5)));
+}
+
+/// The problems of the documents before any release.
+fn check(text: &str, expected: &[&str]) {
+    let configs = configs(text);
+    let problems = super::super::check(&configs, &Options::default(), None);
+    assert_eq!(lines(&problems), expected, "{text}");
+}
+
+#[test]
+fn a_problem_of_commands_that_are_made_is_told_once_and_where_it_was_written() {
+    check(TERRAFORM, &[]);
+    check(
+        &changed(
+            TERRAFORM,
+            &[(
+                "{runtime: local}\n",
+                "{runtime: local}\n    preRun: [{cmd: \"login {{.Params.nobody}}\"}]\n    env: \
+                 {A: {value: \"{{.Params.else}}\"}}\n",
+            )],
+        ),
+        &[
+            "runtime.terraformRunner.preRun[0]: undefined name `{{.Params.nobody}}`",
+            "runtime.terraformRunner.env.A.value: undefined name `{{.Params.else}}`",
+        ],
+    );
+    check(
+        &changed(TERRAFORM, &[("path: network", "path: \"{{.Params.nobody}}\"")]),
+        &["service.terraform.path: undefined name `{{.Params.nobody}}`"],
+    );
+}
+
+#[test]
+fn a_block_is_for_a_runtime_of_its_kind() {
+    let text = changed(
+        TERRAFORM,
+        &[(
+            "  terraformRunner:\n    proxyRuntime: {runtime: local}\n",
+            "  custom: {proxyRuntime: {runtime: local}, apply: {taskConfig: {program: {cmd: \
+             [a]}}}}\n",
+        )],
+    );
+    check(
+        &text,
+        &[
+            "service.terraform: `terraform` says nothing to runtime `infrastructure`, which is of \
+             kind `custom` (channel `staging`)",
+            "service.perReleaseChannel[0].terraform: `terraform` says nothing to runtime \
+             `infrastructure`, which is of kind `custom` (channel `production`)",
+        ],
+    );
+}

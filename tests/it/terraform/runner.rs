@@ -1,0 +1,93 @@
+//! `terraformRunner`, from its document to repaired drift, and written out by `runtimes eject`.
+
+use super::*;
+
+const EXAMPLE: &str = "terraform-runner";
+
+impl World<'_> {
+    fn status_of(&self, channel: &str) -> Value {
+        let service = self.scheduler.json(&["services", "get", "site", "--app", "infrastructure"]);
+        let channels = service["channels"].as_array().expect("a list").clone();
+        channels.into_iter().find(|one| one["channel"] == channel).expect("the example has it")
+    }
+
+    fn channel_becomes(&self, channel: &str, status: &str) -> Value {
+        wait::until(&format!("{channel} to be {status}"), || {
+            let found = self.status_of(channel);
+            (found["status"] == status).then_some(found)
+        })
+    }
+
+    fn approve(&self, channel: &str) {
+        let target = ["site", "--app", "infrastructure", "--channel", channel];
+        self.scheduler.ok(&[&["services", "approve"], &target[..], &["--yes"]].concat());
+    }
+}
+
+fn world(scheduler: &Scheduler) -> World<'_> {
+    World { scheduler, service: "site".to_owned(), application: "infrastructure".to_owned() }
+}
+
+#[test]
+fn a_terraform_runner_plans_asks_applies_that_plan_and_repairs_drift_channel_by_channel() {
+    let Some(scheduler) = example(EXAMPLE) else { return };
+    let world = world(&scheduler);
+    let waiting = world.channel_becomes("staging", "WAITING_MANUAL_APPROVAL");
+    let shown = waiting["approvals"][0]["explanation"].as_str().expect("the plan is shown");
+    assert!(shown.starts_with("Plan: 1 to add\n"), "{shown}");
+    assert!(shown.contains("# terraform_data.site will be created"), "{shown}");
+    world.channel_becomes("production", "WAITING_PRECONDITIONS");
+    assert!(world.jobs("apply").is_empty(), "nothing runs before the approval");
+    world.approve("staging");
+    world.channel_becomes("staging", "CONVERGED");
+    world.channel_becomes("production", "WAITING_MANUAL_APPROVAL");
+    world.approve("production");
+    world.channel_becomes("production", "CONVERGED");
+    assert_eq!(world.jobs("apply").len(), 2, "one apply a channel");
+    let info = wait::until("the outputs to be shown", || {
+        let info = world.status_of("staging")["info"].clone();
+        info.to_string().contains("serial 1").then_some(info)
+    });
+    assert_eq!(info[0]["name"], "state", "{info}");
+
+    let site = scheduler.home().join("example/site/staging.txt");
+    std::fs::write(&site, "somebody was here").expect("a file can be written");
+    world.channel_becomes("staging", "WAITING_MANUAL_APPROVAL");
+    assert_eq!(world.status_of("production")["status"], "CONVERGED", "the other is left alone");
+    world.approve("staging");
+    world.channel_becomes("staging", "CONVERGED");
+    assert_eq!(std::fs::read_to_string(&site).expect("the site is there"), "v1", "repaired");
+}
+
+#[test]
+fn a_runtime_that_was_ejected_behaves_as_before() {
+    let Some(scheduler) = example(EXAMPLE) else { return };
+    let world = world(&scheduler);
+    world.channel_becomes("staging", "WAITING_MANUAL_APPROVAL");
+    world.approve("staging");
+    world.channel_becomes("staging", "CONVERGED");
+
+    let ejected = scheduler.ok(&["runtimes", "eject", "terraform"]);
+    assert!(ejected.contains("    # Is there work to do?\n    fetch:\n"), "{ejected}");
+    let file = scheduler.home().join("ejected.pvn.yaml");
+    std::fs::write(&file, &ejected).expect("a file can be written");
+    let path = file.to_str().expect("the path is UTF-8");
+    scheduler.ok(&["configs", "validate", path]);
+    scheduler.ok(&["configs", "apply", "--no-prompt", path]);
+    assert_eq!(scheduler.json(&["runtimes", "get", "terraform"])["kind"], "custom");
+
+    let fetches = world.jobs("fetch").len();
+    wait::until("two more fetches", || (world.jobs("fetch").len() >= fetches + 2).then_some(()));
+    assert_eq!(world.status_of("staging")["status"], "CONVERGED");
+    assert_eq!(world.jobs("apply").len(), 1, "nothing is applied because of it");
+    let site = scheduler.home().join("example/site/staging.txt");
+    std::fs::write(&site, "somebody was here").expect("a file can be written");
+    world.channel_becomes("staging", "WAITING_MANUAL_APPROVAL");
+    world.approve("staging");
+    world.channel_becomes("staging", "CONVERGED");
+    assert_eq!(std::fs::read_to_string(&site).expect("the site is there"), "v1", "repaired");
+
+    let refused = scheduler.pvnctl(&["runtimes", "eject", "terraform"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("of kind `custom`"), "{said}");
+}
