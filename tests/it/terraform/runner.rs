@@ -87,7 +87,7 @@ fn a_runtime_that_was_ejected_behaves_as_before() {
     world.channel_becomes("staging", "CONVERGED");
     assert_eq!(std::fs::read_to_string(&site).expect("the site is there"), "v1", "repaired");
 
-    let refused = scheduler.pvnctl(&["runtimes", "eject", "terraform"]);
+    let refused = scheduler.pvnctl(["runtimes", "eject", "terraform"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("of kind `custom`"), "{said}");
 }
