@@ -31,6 +31,7 @@ use crate::writer::say;
 mod before;
 mod call;
 mod faults;
+mod pulumi;
 mod scratch;
 mod terraform;
 
@@ -46,6 +47,11 @@ pub(crate) enum Tool {
     Terraform {
         #[command(subcommand)]
         step: terraform::Step,
+    },
+    /// Pulumi: the preview of a stack, and the stack brought to what its program says
+    Pulumi {
+        #[command(subcommand)]
+        step: pulumi::PulumiStep,
     },
 }
 
@@ -87,12 +93,14 @@ impl Tool {
     fn common(&self) -> &Common {
         match self {
             Self::Terraform { step } => step.common(),
+            Self::Pulumi { step } => step.common(),
         }
     }
 
     fn needs(&self) -> Needs {
         match self {
             Self::Terraform { step } => step.needs(),
+            Self::Pulumi { step } => step.needs(),
         }
     }
 
@@ -110,6 +118,7 @@ impl Tool {
         let done = if common.before.is_empty() || common.prepared {
             before::say_prepared(common, within).and_then(|()| match self {
                 Self::Terraform { step } => step.run(within, environment),
+                Self::Pulumi { step } => step.run(within),
             })
         } else {
             before::run(common, within, raw)

@@ -17,13 +17,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, kill_process};
 
 use super::Fault;
-use crate::signals;
+use crate::{raw, signals};
 
 /// Most bytes of an answer that are read: a document of a tool is text for a person or a program,
 /// and one that is larger is not what we asked for.
 const ANSWER_LIMIT_BYTES: usize = 64 << 20;
 
-/// Most bytes of standard error that are kept, its end: where a tool says why it failed.
+/// Most bytes of a stream's end that are kept: where a tool says why it failed.
 const WORDS_LIMIT_BYTES: usize = 64 << 10;
 
 /// How long a pipe is read on after its tool has ended: somebody else may hold it open.
@@ -50,6 +50,8 @@ pub(super) enum Output<'a> {
     Aside,
     /// Into [`Ended::answer`].
     Kept,
+    /// To ours, and its end into [`Ended::answer`]: some tools say there why they failed.
+    Followed,
     /// Into this file.
     Into(&'a File),
 }
@@ -105,13 +107,16 @@ impl Caller {
             .stdout(match to {
                 Output::Shown => Stdio::inherit(),
                 Output::Aside => io::stderr().as_fd().try_clone_to_owned().map_err(faulty)?.into(),
-                Output::Kept => Stdio::piped(),
+                Output::Kept | Output::Followed => Stdio::piped(),
                 Output::Into(file) => file.try_clone().map_err(faulty)?.into(),
             })
             // Of its own, so that what is sent to our group reaches it once, by us.
             .process_group(0);
+        // We have all signals blocked, and a program that does not undo that hears of no stop.
+        raw::give_mask(&mut child, signals::given());
         let mut child = child.spawn().map_err(|error| not_started(&command[0], &error))?;
-        let (status, answer, words) = self.watch(&mut child).map_err(faulty)?;
+        let follows = matches!(to, Output::Followed);
+        let (status, answer, words) = self.watch(&mut child, follows).map_err(faulty)?;
         if answer.len() > ANSWER_LIMIT_BYTES {
             return Err(Fault::failed(format!(
                 "`{name}` wrote more than {ANSWER_LIMIT_BYTES} bytes where one document was \
@@ -131,8 +136,13 @@ impl Caller {
         self.stopped
     }
 
-    /// Waits for the end of a program and of its output.
-    fn watch(&mut self, child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
+    /// Waits for the end of a program and of its output; `follows`: of standard output the end is
+    /// kept, and all is shown.
+    fn watch(
+        &mut self,
+        child: &mut Child,
+        follows: bool,
+    ) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
         let mut stdout: Option<OwnedFd> = child.stdout.take().map(OwnedFd::from);
         let mut stderr: Option<OwnedFd> = child.stderr.take().map(OwnedFd::from);
         let (mut answer, mut words) = (Vec::new(), Vec::new());
@@ -158,8 +168,13 @@ impl Caller {
             }
             if of_stdout {
                 stdout = read(stdout, |piece| {
-                    // Enough to see that it is too much.
-                    if answer.len() <= ANSWER_LIMIT_BYTES {
+                    if follows {
+                        let mut ours = io::stdout();
+                        // Nobody may read it.
+                        let _ = ours.write_all(piece).and_then(|()| ours.flush());
+                        keep_end(&mut answer, piece);
+                    } else if answer.len() <= ANSWER_LIMIT_BYTES {
+                        // Enough to see that it is too much.
                         answer.extend_from_slice(piece);
                     }
                 })?;
@@ -168,9 +183,7 @@ impl Caller {
                 stderr = read(stderr, |piece| {
                     // Nobody may read it.
                     let _ = io::stderr().write_all(piece);
-                    words.extend_from_slice(piece);
-                    let over = words.len().saturating_sub(WORDS_LIMIT_BYTES);
-                    words.drain(..over);
+                    keep_end(&mut words, piece);
                 })?;
             }
         }
@@ -221,6 +234,13 @@ impl Caller {
         }
         Ok(())
     }
+}
+
+/// Adds a piece, and drops what is before the end that is kept.
+fn keep_end(kept: &mut Vec<u8>, piece: &[u8]) {
+    kept.extend_from_slice(piece);
+    let over = kept.len().saturating_sub(WORDS_LIMIT_BYTES);
+    kept.drain(..over);
 }
 
 /// Whether a signal asks for the end.
