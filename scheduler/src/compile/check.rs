@@ -62,7 +62,7 @@ pub(super) fn check(
 
 fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, problems: &mut Problems) {
     let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone()));
-    let RuntimeRole { kind, commands, host, is_unsupported } = runtime.role();
+    let RuntimeRole { kind, commands, host } = runtime.role();
     if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(host, Some(JobHost::Local(_))) {
         let problem = place
             .field("name")
@@ -75,11 +75,6 @@ fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, proble
     }
     if let Some(commands) = commands {
         check_commands(configs, options, runtime, commands.custom(), &place.field(kind), problems);
-    }
-    if is_unsupported {
-        let problem =
-            place.field(kind).problem(format!("not supported yet: runtimes of kind `{kind}`"));
-        problems.add(problem.help("write a `custom` runtime with the commands themselves"));
     }
 }
 
@@ -151,15 +146,9 @@ fn check_unsupported(service: &Service, place: &DocumentField, problems: &mut Pr
         }
     };
     tell(service.kubernetes_config.is_some(), place, "kubernetesConfig");
-    tell(service.pulumi.is_some(), place, "pulumi");
-    tell(service.aws_ecs.is_some(), place, "awsEcs");
-    tell(service.google_cloud_run.is_some(), place, "googleCloudRun");
     for (index, own) in service.per_release_channel.iter().enumerate() {
         let place = place.field("perReleaseChannel").item(index);
         tell(own.kubernetes_config.is_some(), &place, "kubernetesConfig");
-        tell(own.pulumi.is_some(), &place, "pulumi");
-        tell(own.aws_ecs.is_some(), &place, "awsEcs");
-        tell(own.google_cloud_run.is_some(), &place, "googleCloudRun");
     }
 }
 

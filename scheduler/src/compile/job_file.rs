@@ -1,13 +1,13 @@
 //! The Kubernetes Job files that a command may be given as: read, checked, values put into their
 //! strings after the YAML is read, so that no value can change their structure. Called by
-//! `commands`.
+//! `commands`, and by `instance` for other documents that are read that way.
 //!
 //! On a cluster the whole Job counts. Off one only the container does: what it runs, with which
 //! environment. What a command may depend on and this machine does not have is a problem; what only
 //! sizes, places or names things is left out.
 
-use config::KubernetesConfig;
 use config::yaml::{self, NodeKind, Visited, YamlNode};
+use config::{BlockSource, KubernetesConfig};
 use schema::status::JobKind;
 use serde_json::{Map, Value};
 
@@ -48,29 +48,61 @@ pub(super) fn read(
         problems.add(problem.help("write `type: KUBERNETES` and give the Job itself"));
         return None;
     }
-    let (place, files) = match (&config.inlined, &config.local) {
-        (Some(text), _) => (place.field("inlined"), vec![(None, text.as_str())]),
-        (None, Some(local)) => {
-            let place = place.field("local");
-            let sub_path = match &local.sub_path {
-                Some(text) => match template::render(text, scope) {
-                    Ok(Rendered::Text(text)) => Some(text),
-                    // Which file it is will be known when there is a release.
-                    Ok(_) => return None,
-                    Err(errors) => {
-                        problems.add_template(&place.field("subPath"), errors);
-                        return None;
-                    }
-                },
-                None => None,
-            };
-            let document = place.document.as_ref().and_then(|key| configs.document(key))?;
-            let files = document.attached(local, sub_path.as_deref());
-            (place, files.into_iter().map(|(name, text)| (Some(name.to_owned()), text)).collect())
-        }
+    let source = match (&config.inlined, &config.local) {
+        (Some(text), _) => BlockSource::Inlined(text),
+        (None, Some(local)) => BlockSource::Local(local),
         (None, None) => return None,
     };
+    let (place, files) = files(configs, source, scope, place, problems)?;
     only_job(files, place, problems)
+}
+
+/// A document of another kind that a config holds or names at `place`, with the values put into its
+/// strings. `None` when it is wrong, or which file it is nobody knows yet.
+pub(super) fn document(
+    configs: &Configs,
+    source: BlockSource<'_>,
+    scope: &TemplateScope,
+    place: &DocumentField,
+    problems: &mut Problems,
+) -> Option<Value> {
+    let (place, files) = files(configs, source, scope, place, problems)?;
+    let file = tree::only_document(files, place, problems)?;
+    file.check_strings(scope, problems);
+    Some(file.object(&file.tree, None, scope, problems))
+}
+
+/// A file's name, if it is one of its own, and its text.
+type NamedText<'a> = (Option<String>, &'a str);
+
+/// The texts that a config holds or names, and the field that says so.
+fn files<'a>(
+    configs: &'a Configs,
+    source: BlockSource<'a>,
+    scope: &TemplateScope,
+    place: &DocumentField,
+    problems: &mut Problems,
+) -> Option<(DocumentField, Vec<NamedText<'a>>)> {
+    let local = match source {
+        BlockSource::Inlined(text) => return Some((place.field("inlined"), vec![(None, text)])),
+        BlockSource::Local(local) => local,
+    };
+    let place = place.field("local");
+    let sub_path = match &local.sub_path {
+        Some(text) => match template::render(text, scope) {
+            Ok(Rendered::Text(text)) => Some(text),
+            // Which file it is will be known when there is a release.
+            Ok(_) => return None,
+            Err(errors) => {
+                problems.add_template(&place.field("subPath"), errors);
+                return None;
+            }
+        },
+        None => None,
+    };
+    let document = place.document.as_ref().and_then(|key| configs.document(key))?;
+    let files = document.attached(local, sub_path.as_deref());
+    Some((place, files.into_iter().map(|(name, text)| (Some(name.to_owned()), text)).collect()))
 }
 
 const POD: &str = "/spec/template/spec";

@@ -14,12 +14,17 @@ use crate::{
     RuntimeKind, Service,
 };
 
+mod aws_ecs;
 mod block;
+mod cloud;
 mod eject;
+mod google_cloud_run;
+mod iac;
 mod parts;
+mod pulumi;
 mod terraform;
 
-pub use block::{Block, BlockForm, BlockText, BlockValue};
+pub use block::{Block, BlockDocument, BlockForm, BlockSource, BlockText, BlockValue};
 
 /// What a runtime is to its services and to other runtimes.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,8 +35,6 @@ pub struct RuntimeRole<'a> {
     pub commands: Option<EffectiveRuntime<'a>>,
     /// What jobs find there whose `proxyRuntime` names it.
     pub host: Option<JobHost<'a>>,
-    /// Whether nothing is done with this kind yet, so that each document of it is refused.
-    pub is_unsupported: bool,
 }
 
 /// Where jobs run.
@@ -121,6 +124,11 @@ impl Service {
     /// commands of a kind go on with the same services where somebody writes them out.
     pub fn block<'a>(&'a self, own: Option<&'a PerReleaseChannel>) -> Option<Block<'a>> {
         terraform::block(own.and_then(|own| own.terraform.as_ref()), self)
+            .or_else(|| pulumi::block(own.and_then(|own| own.pulumi.as_ref()), self))
+            .or_else(|| aws_ecs::block(own.and_then(|own| own.aws_ecs.as_ref()), self))
+            .or_else(|| {
+                google_cloud_run::block(own.and_then(|own| own.google_cloud_run.as_ref()), self)
+            })
     }
 }
 
@@ -131,16 +139,8 @@ impl Runtime {
             kind: of.kind,
             commands: Some(EffectiveRuntime { of, custom }),
             host: None,
-            is_unsupported: false,
         };
-        let host = |kind, host| RuntimeRole {
-            kind,
-            commands: None,
-            host: Some(host),
-            is_unsupported: false,
-        };
-        let unsupported =
-            |kind| RuntimeRole { kind, commands: None, host: None, is_unsupported: true };
+        let host = |kind, host| RuntimeRole { kind, commands: None, host: Some(host) };
         match &self.kind {
             RuntimeKind::Custom(custom) => commands(&CUSTOM, Cow::Borrowed(&**custom)),
             RuntimeKind::Kubernetes(kubernetes) => {
@@ -151,9 +151,15 @@ impl Runtime {
             RuntimeKind::TerraformRunner(runner) => {
                 commands(&terraform::KIND, Cow::Owned(terraform::commands(runner)))
             }
-            RuntimeKind::PulumiRunner(_) => unsupported("pulumiRunner"),
-            RuntimeKind::AwsEcs(_) => unsupported("awsEcs"),
-            RuntimeKind::GoogleCloudRun(_) => unsupported("googleCloudRun"),
+            RuntimeKind::PulumiRunner(runner) => {
+                commands(&pulumi::KIND, Cow::Owned(pulumi::commands(runner)))
+            }
+            RuntimeKind::AwsEcs(runtime) => {
+                commands(&aws_ecs::KIND, Cow::Owned(aws_ecs::commands(runtime)))
+            }
+            RuntimeKind::GoogleCloudRun(runtime) => {
+                commands(&google_cloud_run::KIND, Cow::Owned(google_cloud_run::commands(runtime)))
+            }
         }
     }
 

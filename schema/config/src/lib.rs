@@ -57,7 +57,8 @@ pub use custom::{
 };
 pub use document::{Document, DocumentSource};
 pub use effective::{
-    Block, BlockForm, BlockText, BlockValue, EffectiveRuntime, JobHost, RuntimeRole,
+    Block, BlockDocument, BlockForm, BlockSource, BlockText, BlockValue, EffectiveRuntime, JobHost,
+    RuntimeRole,
 };
 pub use env::{Env, EnvValue, KubernetesSecret, SECRET_KEY_RULE, SecretRef, is_secret_key};
 pub use group_template::{ConstantTemplate, LabelTemplate, StringTemplate};

@@ -101,7 +101,7 @@ message! {
 message! {
     /// An Amazon ECS cluster.
     AwsEcsRuntime {
-        /// Where the jobs run.
+        /// Where the jobs run. Default: on `local`.
         proxy_runtime: Option<ProxyRuntime>,
         /// AWS region.
         #[schemars(length(min = 1))]
@@ -119,16 +119,23 @@ message! {
         poll_interval: Option<Duration>,
         /// The same while converged. Default: 300s.
         steady_state_poll_interval: Option<Duration>,
+        /// Image with the tool and the wrapper. Needed where the jobs run on Kubernetes.
+        #[schemars(length(min = 1))]
+        image: Option<String>,
+        /// Kubernetes service account of the jobs.
+        #[schemars(length(min = 1))]
+        service_account: Option<String>,
     }
 }
 
 message! {
     /// AWS credentials.
     AwsCredentials {
-        /// Access key id.
-        access_key: crate::env::EnvValue,
+        /// Access key id. Default, with `secretKey`: the credentials of the place where the jobs
+        /// run, such as those of a Kubernetes service account.
+        access_key: Option<crate::env::EnvValue>,
         /// Secret access key.
-        secret_key: crate::env::EnvValue,
+        secret_key: Option<crate::env::EnvValue>,
         /// A role to assume with them.
         #[schemars(length(min = 1))]
         assume_role_arn: Option<String>,
@@ -146,7 +153,7 @@ message! {
         service_definition: Option<SpecFile>,
         /// Name of the ECS service. Default: made from service and channel.
         #[schemars(length(min = 1))]
-        ecs_service_name_override: Option<String>,
+        ecs_service_name_override: Option<Template>,
         /// Somebody else makes the service; only its task definition is updated. Default: false.
         #[serde(default)]
         update_task_definition_only: bool,
@@ -168,7 +175,7 @@ one_of! {
 message! {
     /// Google Cloud Run in one project and region.
     GoogleCloudRunRuntime {
-        /// Where the jobs run.
+        /// Where the jobs run. Default: on `local`.
         proxy_runtime: Option<ProxyRuntime>,
         /// The project's id.
         #[schemars(length(min = 1))]
@@ -182,6 +189,12 @@ message! {
         poll_interval: Option<Duration>,
         /// The same while converged. Default: 300s.
         steady_state_poll_interval: Option<Duration>,
+        /// Image with the tool and the wrapper. Needed where the jobs run on Kubernetes.
+        #[schemars(length(min = 1))]
+        image: Option<String>,
+        /// Kubernetes service account of the jobs.
+        #[schemars(length(min = 1))]
+        service_account: Option<String>,
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use config::{Block, BlockForm, BlockText, EffectiveRuntime, Runtime};
 
 use super::super::commands::render_text;
+use super::super::job_file;
 use super::super::parameters::Bound;
 use super::super::problem::{DocumentField, Problems};
 use super::super::template::TemplateScope;
@@ -42,6 +43,17 @@ impl ServiceInChannel<'_> {
                 format!("{}{rendered}", text.prefix)
             };
             let text = match &value.is {
+                BlockForm::Fixed(text) => (*text).to_owned(),
+                BlockForm::Document(document) => {
+                    let place = place(document.is_of_channel);
+                    let place = match document.path {
+                        "" => place,
+                        path => place.field(path),
+                    };
+                    job_file::document(self.configs, document.source, scope, &place, problems)
+                        .map(|document| document.to_string())
+                        .unwrap_or_default()
+                }
                 BlockForm::Text(text) => render(text),
                 BlockForm::Words(words) => {
                     let words: Vec<String> =

@@ -76,11 +76,7 @@ impl<'a> ServiceInChannel<'a> {
     }
 
     pub(super) fn tell_no_commands(&self, runtime: &Runtime, problems: &mut Problems) {
-        let RuntimeRole { kind, host, is_unsupported, .. } = runtime.role();
-        // That is told of the runtime.
-        if is_unsupported && self.release.is_none() {
-            return;
-        }
+        let RuntimeRole { kind, host, .. } = runtime.role();
         let (message, help) = match host {
             Some(JobHost::Local(_)) => (
                 format!("runtime `{}` has no commands of its own", runtime.name),

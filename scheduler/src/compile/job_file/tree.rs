@@ -11,23 +11,7 @@ pub(super) fn only_job(
     place: DocumentField,
     problems: &mut Problems,
 ) -> Option<JobFile> {
-    let mut objects = Vec::new();
-    for (file, text) in files {
-        for range in yaml::documents(text) {
-            match yaml::parse(&text[range.clone()]) {
-                Ok(Some(tree)) if !tree.is_null() => {
-                    objects.push((file.clone(), text, range.start, tree))
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    problems.add(
-                        place.problem(format!("malformed YAML in the Kubernetes file: {error}")),
-                    );
-                    return None;
-                }
-            }
-        }
-    }
+    let mut objects = objects(files, &place, problems)?;
     let found: Vec<String> = objects.iter().map(|(_, _, _, tree)| words(tree)).collect();
     match (objects.pop(), objects.is_empty()) {
         (Some((file, text, start, tree)), true) if is_job(&tree) => {
@@ -42,6 +26,47 @@ pub(super) fn only_job(
             None
         }
     }
+}
+
+/// The one document of the files.
+pub(super) fn only_document(
+    files: Vec<(Option<String>, &str)>,
+    place: DocumentField,
+    problems: &mut Problems,
+) -> Option<JobFile> {
+    let mut objects = objects(files, &place, problems)?;
+    if let (Some((file, text, start, tree)), true) = (objects.pop(), objects.is_empty()) {
+        return Some(JobFile { place, file, text: text.to_owned(), start, tree });
+    }
+    problems.add(place.problem("exactly one document is expected here"));
+    None
+}
+
+/// A document of a file: the file's name and text, where it starts, and what it says.
+type FoundDocument<'a> = (Option<String>, &'a str, usize, YamlNode);
+
+/// All documents that hold something; `None` where one cannot be read.
+fn objects<'a>(
+    files: Vec<(Option<String>, &'a str)>,
+    place: &DocumentField,
+    problems: &mut Problems,
+) -> Option<Vec<FoundDocument<'a>>> {
+    let mut objects = Vec::new();
+    for (file, text) in files {
+        for range in yaml::documents(text) {
+            match yaml::parse(&text[range.clone()]) {
+                Ok(Some(tree)) if !tree.is_null() => {
+                    objects.push((file.clone(), text, range.start, tree))
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    problems.add(place.problem(format!("malformed YAML in the file: {error}")));
+                    return None;
+                }
+            }
+        }
+    }
+    Some(objects)
 }
 
 pub(super) fn is_job(tree: &YamlNode) -> bool {

@@ -170,3 +170,117 @@ fn a_block_is_for_a_runtime_of_its_kind() {
         ],
     );
 }
+
+#[test]
+fn a_pulumi_runner_is_three_commands_of_the_wrapper() {
+    let text = changed(
+        TERRAFORM,
+        &[
+            ("terraformRunner", "pulumiRunner"),
+            (
+                "  terraform:\n    path: network\n    backendConfig: {bucket: states, key: \
+                 \"{{.Params.region}} {{.Builtins.ReleaseChannel.Name}}\"}\n    extraInitArgs: \
+                 [-upgrade]\n",
+                "  pulumi: {path: network, stack: \"org/{{.Params.region}}\", pulumiCommandPrefix: \
+                 [poetry, run]}\n",
+            ),
+            ("terraform: {backendConfig: {bucket: production's}}", "pulumi: {stack: org/live}"),
+        ],
+    );
+    let wanted = |stack: &str| {
+        ["preview", "up", "info"].map(|step| {
+            format!(
+                "/pvn-wrapper pulumi {step} --stack={stack} --command-prefix=poetry run \
+                 --shell=/bin/sh"
+            )
+        })
+    };
+    assert_eq!(argv(&text, "staging"), wanted("org/eu"));
+    assert_eq!(argv(&text, "production"), wanted("org/live"));
+    check(
+        &changed(&text, &[("stack: \"org/{{.Params.region}}\", ", "")]),
+        &["service.pulumi: parameter `stack` (The stack) is required and has no value"],
+    );
+}
+
+const CLOUDS: &str = r#"
+runtime:
+  name: ecs
+  awsEcs:
+    region: eu-central-1
+    ecsCluster: storefront
+    credentials:
+      accessKey: {value: AKIA}
+      secretKey: {secret: {key: aws}}
+      assumeRoleArn: arn:aws:iam::1:role/deployer
+---
+runtime: {name: run, googleCloudRun: {project: p, region: europe-west1}}
+---
+application:
+  name: app
+  releaseChannels:
+  - {name: staging, runtimes: [{runtime: ecs}]}
+  - {name: production, runtimes: [{runtime: ecs}]}
+---
+service:
+  name: web
+  application: app
+  parameters: [{name: tag, string: {defaultValue: 'v1"}'}}]
+  awsEcs:
+    taskDefinition:
+      inlined: |
+        {"family": "web", "cpu": "256", "memory": 512, "image": "{{.Params.tag}}"}
+    updateTaskDefinitionOnly: true
+  perReleaseChannel:
+  - releaseChannel: production
+    awsEcs: {ecsServiceNameOverride: "web-{{.Builtins.ReleaseChannel.Name}}"}
+"#;
+
+#[test]
+fn an_ecs_runtime_is_three_commands_whose_documents_no_value_breaks() {
+    let instance = compiled(CLOUDS, "production", "").unwrap();
+    let document = r#"{"family":"web","cpu":"256","memory":512,"image":"v1\"}"}"#;
+    let task = format!("--task-definition={document}");
+    assert_eq!(
+        instance.commands.apply.argv,
+        [
+            "/pvn-wrapper",
+            "aws-ecs",
+            "apply",
+            "--cluster=storefront",
+            "--region=eu-central-1",
+            &task,
+            "--service-definition=",
+            "--service-name=web-production",
+            "--update-task-definition-only=true",
+            "--assume-role-arn=arn:aws:iam::1:role/deployer",
+        ]
+    );
+    assert_eq!(
+        env(&instance.commands.apply),
+        "AWS_ACCESS_KEY_ID=AKIA AWS_SECRET_ACCESS_KEY=secret(aws@0)"
+    );
+    let Observe::Poll(poll) = instance.desired.observe else { panic!("it is polled") };
+    assert_eq!(poll.mode, engine::desired::FetchAnswer::StructuredOutput);
+    check(CLOUDS, &[]);
+    check(
+        &changed(CLOUDS, &[("{{.Params.tag}}", "{{.Params.nobody}}")]),
+        &["service.awsEcs.taskDefinition.inlined: undefined name `{{.Params.nobody}}`"],
+    );
+}
+
+#[test]
+fn a_cloud_run_runtime_takes_yaml_and_hands_on_json() {
+    let text = CLOUDS.replace("[{runtime: ecs}]", "[{runtime: run}]");
+    let start = text.find("  awsEcs:\n    taskDefinition").unwrap();
+    let block = "  googleCloudRun:
+    inlined: |
+      metadata: {name: page}
+      spec: {image: \"i:{{.Params.tag}}\", scale: 3}
+";
+    let instance = compiled(&format!("{}{block}", &text[..start]), "staging", "tag=v2").unwrap();
+    assert_eq!(
+        instance.commands.fetch.unwrap().argv[5],
+        r#"--service-spec={"metadata":{"name":"page"},"spec":{"image":"i:v2","scale":3}}"#
+    );
+}

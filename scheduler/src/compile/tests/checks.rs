@@ -156,14 +156,6 @@ fn a_required_parameter_of_the_runtime_that_the_service_does_not_give() {
 
 #[test]
 fn what_is_not_acted_on_yet_is_said() {
-    for (kind, block) in [
-        ("pulumiRunner", "{proxyRuntime: {runtime: local}}"),
-        ("awsEcs", "{region: r, ecsCluster: c}"),
-        ("googleCloudRun", "{project: p, region: r}"),
-    ] {
-        let expected = format!("runtime.{kind}: not supported yet: runtimes of kind `{kind}`");
-        check(&format!("runtime: {{name: x, {kind}: {block}}}"), &[&expected]);
-    }
     check("runtime: {name: x}", &[]);
     let expected = "service.kubernetesConfig: not supported yet: `kubernetesConfig` of a service";
     check_changed(

@@ -2,6 +2,7 @@
 //! for the parameters of the commands that the kind is made to. Read by the scheduler's `compile`,
 //! which puts the values of the release in.
 
+use crate::kubernetes::LocalFiles;
 use crate::template::Template;
 
 /// What a service says in such a block.
@@ -31,6 +32,30 @@ pub enum BlockForm<'a> {
     Text(BlockText<'a>),
     /// Words of a command line, each quoted as a shell wants it once its values are in.
     Words(Vec<BlockText<'a>>),
+    /// This document, as JSON: values go into its strings, so that none changes its structure.
+    Document(BlockDocument<'a>),
+    /// This, whatever the values.
+    Fixed(&'static str),
+}
+
+/// A document that a block holds or names, YAML or JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlockDocument<'a> {
+    /// Its text, or the files that hold it.
+    pub source: BlockSource<'a>,
+    /// Whether it is the channel's own rather than the service's.
+    pub is_of_channel: bool,
+    /// The fields that lead to it from the block on.
+    pub path: &'static str,
+}
+
+/// Where the text of a document is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BlockSource<'a> {
+    /// In the config.
+    Inlined(&'a str),
+    /// In files beside it.
+    Local(&'a LocalFiles),
 }
 
 /// A text of a block, and where it stands.
@@ -47,6 +72,18 @@ pub struct BlockText<'a> {
 }
 
 impl<'a> BlockValue<'a> {
+    /// The document of a field, that of the channel before that of the service.
+    pub(super) fn document(
+        parameter: &'static str,
+        path: &'static str,
+        [own, base]: [Option<BlockSource<'a>>; 2],
+    ) -> Option<Self> {
+        let (source, is_of_channel) =
+            own.map(|source| (source, true)).or_else(|| base.map(|source| (source, false)))?;
+        let is = BlockForm::Document(BlockDocument { source, is_of_channel, path });
+        Some(Self { parameter, is })
+    }
+
     /// The text of a field, if the channel or the service has it.
     pub(super) fn text(
         parameter: &'static str,
@@ -62,5 +99,18 @@ impl<'a> BlockValue<'a> {
             path: field.to_owned(),
         });
         Some(Self { parameter, is })
+    }
+}
+
+impl<'a> BlockText<'a> {
+    /// The items of a list.
+    pub(super) fn of_list(field: &str, items: &'a [Template], is_of_channel: bool) -> Vec<Self> {
+        let text = |(index, text)| Self {
+            prefix: String::new(),
+            text,
+            is_of_channel,
+            path: format!("{field}[{index}]"),
+        };
+        items.iter().enumerate().map(text).collect()
     }
 }

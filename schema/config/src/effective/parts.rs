@@ -12,6 +12,9 @@ const WRAPPER: &str = "/pvn-wrapper";
 /// A shell that almost every image has.
 const SHELL: &str = "/bin/sh";
 
+/// The exit code of the wrapper for what may be over by another try.
+pub(super) const TRY_AGAIN: i32 = 75;
+
 /// The flags for commands that run first: one an item, so that a problem of it points there.
 pub(super) fn pre_run(commands: &[PreRun]) -> Vec<Template> {
     commands.iter().map(|before| format!("--pre-run={}", before.cmd.as_str()).into()).collect()
@@ -49,11 +52,16 @@ pub(super) fn text_parameter(name: &str, description: &str, default: &str) -> Pa
     }
 }
 
+/// Where the wrapper is.
+pub(super) fn wrapper_parameter() -> ParameterDefinition {
+    text_parameter("pvnWrapperPath", "Path of the wrapper in the image", WRAPPER)
+}
+
 /// The parameters that say where in an image the commands find what they need.
 pub(super) fn of_the_image() -> [ParameterDefinition; 3] {
     [
         text_parameter("image", "The image that holds the tool and what it works on", ""),
-        text_parameter("pvnWrapperPath", "Path of the wrapper in the image", WRAPPER),
+        wrapper_parameter(),
         text_parameter("shellPath", "Path of a shell in the image", SHELL),
     ]
 }

@@ -1,0 +1,106 @@
+//! `awsEcs`: `pvn-wrapper aws-ecs` by the `aws` program. Called by `effective`.
+
+use super::block::{Block, BlockForm, BlockSource, BlockValue};
+use super::cloud::Cloud;
+use super::parts::{text_parameter, wrapper_parameter};
+use super::{KindOfCommands, Origins};
+use crate::{AwsEcsRuntime, AwsEcsService, CustomRuntime, Service, SpecFile};
+
+/// The field of a service.
+const BLOCK: &str = "awsEcs";
+
+const ORIGINS: Origins = &[
+    ("proxyRuntime", "proxyRuntime"),
+    ("parameters", ""),
+    ("fetch", ""),
+    ("fetch/pollInterval", "pollInterval"),
+    ("fetch/steadyStatePollInterval", "steadyStatePollInterval"),
+    ("fetch/env", "env"),
+    ("fetch/env/AWS_ACCESS_KEY_ID", "credentials/accessKey"),
+    ("fetch/env/AWS_SECRET_ACCESS_KEY", "credentials/secretKey"),
+    ("apply", ""),
+    ("apply/env", "env"),
+    ("apply/env/AWS_ACCESS_KEY_ID", "credentials/accessKey"),
+    ("apply/env/AWS_SECRET_ACCESS_KEY", "credentials/secretKey"),
+    ("getInfo", ""),
+    ("getInfo/env", "env"),
+    ("getInfo/env/AWS_ACCESS_KEY_ID", "credentials/accessKey"),
+    ("getInfo/env/AWS_SECRET_ACCESS_KEY", "credentials/secretKey"),
+];
+
+pub(super) const KIND: KindOfCommands =
+    KindOfCommands { kind: "awsEcs", origins: ORIGINS, block: Some(BLOCK) };
+
+/// The commands.
+pub(super) fn commands(runtime: &AwsEcsRuntime) -> CustomRuntime {
+    let mut arguments = vec![
+        format!("--cluster={}", runtime.ecs_cluster).as_str().into(),
+        format!("--region={}", runtime.region).as_str().into(),
+        "--task-definition={{.Params.taskDefinition}}".into(),
+        "--service-definition={{.Params.serviceDefinition}}".into(),
+        "--service-name={{.Params.ecsServiceNameOverride}}".into(),
+        "--update-task-definition-only={{.Params.updateTaskDefinitionOnly}}".into(),
+    ];
+    let mut env = runtime.env.clone();
+    if let Some(credentials) = &runtime.credentials {
+        for (name, value) in [
+            ("AWS_ACCESS_KEY_ID", &credentials.access_key),
+            ("AWS_SECRET_ACCESS_KEY", &credentials.secret_key),
+        ] {
+            env.extend(value.clone().map(|value| (name.to_owned(), value)));
+        }
+        let role = credentials.assume_role_arn.as_ref();
+        arguments.extend(role.map(|arn| format!("--assume-role-arn={arn}").as_str().into()));
+    }
+    let mut task = text_parameter("taskDefinition", "The task definition, as JSON", "");
+    task.required = true;
+    Cloud {
+        tool: "aws-ecs",
+        arguments,
+        proxy_runtime: runtime.proxy_runtime.as_ref(),
+        image: runtime.image.as_ref(),
+        service_account: runtime.service_account.as_ref(),
+        polls: [runtime.poll_interval, runtime.steady_state_poll_interval],
+        env,
+        parameters: vec![
+            task,
+            text_parameter("serviceDefinition", "The service, as JSON", ""),
+            text_parameter("ecsServiceNameOverride", "Name of the ECS service", ""),
+            text_parameter(
+                "updateTaskDefinitionOnly",
+                "`true`: somebody else makes the service",
+                "false",
+            ),
+            wrapper_parameter(),
+        ],
+    }
+    .commands()
+}
+
+/// What a service says, with what its channel has over it.
+pub(super) fn block<'a>(own: Option<&'a AwsEcsService>, service: &'a Service) -> Option<Block<'a>> {
+    let blocks = [own, service.aws_ecs.as_ref()];
+    if blocks.iter().all(Option::is_none) {
+        return None;
+    }
+    let source = |spec: Option<&'a SpecFile>| match spec? {
+        SpecFile::Inlined(text) => Some(BlockSource::Inlined(text)),
+        SpecFile::Local(files) => Some(BlockSource::Local(files)),
+    };
+    let task = blocks.map(|block| source(block.and_then(|block| block.task_definition.as_ref())));
+    let definition =
+        blocks.map(|block| source(block.and_then(|block| block.service_definition.as_ref())));
+    let name = blocks.map(|block| block.and_then(|block| block.ecs_service_name_override.as_ref()));
+    let is_only_task = blocks.iter().flatten().any(|block| block.update_task_definition_only);
+    let values = [
+        BlockValue::document("taskDefinition", "taskDefinition", task),
+        BlockValue::document("serviceDefinition", "serviceDefinition", definition),
+        BlockValue::text("ecsServiceNameOverride", "ecsServiceNameOverride", name),
+        is_only_task.then_some(BlockValue {
+            parameter: "updateTaskDefinitionOnly",
+            is: BlockForm::Fixed("true"),
+        }),
+    ];
+    let values = values.into_iter().flatten().collect();
+    Some(Block { field: BLOCK, is_of_channel: own.is_some(), values })
+}
