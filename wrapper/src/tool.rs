@@ -28,6 +28,7 @@ use crate::exit;
 use crate::spawn::Environment;
 use crate::writer::say;
 
+mod aws_ecs;
 mod before;
 mod call;
 mod faults;
@@ -46,6 +47,11 @@ pub(crate) enum Tool {
     Terraform {
         #[command(subcommand)]
         step: terraform::Step,
+    },
+    /// Amazon ECS: a service and its task definition
+    AwsEcs {
+        #[command(subcommand)]
+        step: aws_ecs::EcsStep,
     },
 }
 
@@ -87,12 +93,14 @@ impl Tool {
     fn common(&self) -> &Common {
         match self {
             Self::Terraform { step } => step.common(),
+            Self::AwsEcs { step } => step.common(),
         }
     }
 
     fn needs(&self) -> Needs {
         match self {
             Self::Terraform { step } => step.needs(),
+            Self::AwsEcs { step } => step.needs(),
         }
     }
 
@@ -110,6 +118,7 @@ impl Tool {
         let done = if common.before.is_empty() || common.prepared {
             before::say_prepared(common, within).and_then(|()| match self {
                 Self::Terraform { step } => step.run(within, environment),
+                Self::AwsEcs { step } => step.run(within, environment),
             })
         } else {
             before::run(common, within, raw)
