@@ -330,13 +330,13 @@ impl World {
     }
 
     /// A look moves a roll-out on; with the second one it ends.
-    fn look(&mut self, name: &str) {
+    pub(crate) fn look(&mut self, name: &str) {
         let Some(mut service) = self.services.get(name).cloned() else { return };
         let primary = &mut service["deployments"][0];
         let id = primary["id"].as_str().unwrap_or_default().to_owned();
         let looks = self.looks.entry(id.clone()).or_default();
         *looks += 1;
-        if primary["rolloutState"] != "IN_PROGRESS" || *looks < 3 {
+        if primary["rolloutState"] != "IN_PROGRESS" || *looks < 2 {
             return;
         }
         let end = self.ends[&id];

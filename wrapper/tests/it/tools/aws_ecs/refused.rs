@@ -16,7 +16,6 @@ fn an_answer_that_is_lost_makes_nothing_twice() {
     assert_eq!(ecs.made(), (1, 1));
     let deployment = ecs.server.world().revisions[0].1["pvn:deployment"].clone();
     assert_eq!(deployment, "ecs-svc/1", "it is caught up on");
-    ecs.settle("v1");
     ecs.goes_wrong("UpdateService", Wrong::LosesAnswer);
     assert_eq!(ecs.step("apply", "v2").code, 75);
     ecs.apply("v2");
@@ -92,7 +91,8 @@ fn a_service_that_is_deleted_is_made_anew_when_it_is_gone() {
 fn a_service_without_tasks_settles_too() {
     let Some(mut ecs) = Ecs::start("a_service_without_tasks_settles_too") else { return };
     ecs.service_definition = Some(json!({"desiredCount": 0}));
-    ecs.deploy("v1");
+    ecs.apply("v1");
+    ecs.settle("v1");
 }
 
 #[test]
