@@ -1,4 +1,4 @@
-//! The six things that nothing safe offers; all that is unsafe in the wrapper is here.
+//! The seven things that nothing safe offers; all that is unsafe in the wrapper is here.
 //!
 //! - **A `main` of our own** instead of the one that the Rust runtime wraps. The runtime's ignores
 //!   SIGPIPE before anybody can look what was there before, so the command could not be given what
@@ -11,17 +11,20 @@
 //! - **Real-time signals** as signals that can be sent.
 //! - **A terminal for a command before it runs**, which the C library's `posix_spawn` can give
 //!   since glibc 2.35.
+//! - **A signal mask for a program of `std`'s**, which otherwise hands ours on.
 //! - **Who we are without asking the kernel**: it said so at the start.
 //! - **Variables that nobody can read any more**: `/proc/PID/environ` shows the memory in which the
 //!   kernel put them at the start, whatever `unsetenv` says, and the command runs as the same user.
 
 #![expect(
     unsafe_code,
-    reason = "a symbol, a disposition, signals, an action of `posix_spawn`, the start's facts; \
-              see the module"
+    reason = "a symbol, a disposition, signals, an action of `posix_spawn`, a mask, the start's \
+              facts; see the module"
 )]
 
 use std::ffi::{c_char, c_int};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use nix::errno::Errno;
 use nix::libc::{posix_spawn_file_actions_addtcsetpgrp_np, posix_spawn_file_actions_t};
@@ -101,6 +104,15 @@ pub(crate) fn give_terminal(actions: &mut PosixSpawnFileActions) -> nix::Result<
     match unsafe { posix_spawn_file_actions_addtcsetpgrp_np(actions, 0) } {
         0 => Ok(()),
         error => Err(Errno::from_raw(error)),
+    }
+}
+
+/// Has the new process begin with these signals blocked and no other.
+pub(crate) fn give_mask(command: &mut Command, mask: SigSet) {
+    // SAFETY: between fork and exec it only calls `pthread_sigmask`, which may be called there, and
+    // turns a number into an error.
+    unsafe {
+        command.pre_exec(move || mask.thread_set_mask().map_err(Into::into));
     }
 }
 

@@ -1,6 +1,8 @@
 //! Signals as numbers, names and sets. `raw::main` blocks all of them first thing; `supervise`
 //! reads them from a descriptor.
 
+use std::sync::OnceLock;
+
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::Signal;
@@ -42,6 +44,9 @@ const NAMES: &[(&str, Signal)] = &[
     ("SYS", Signal::SYS),
 ];
 
+/// What [`block`] found, for whoever starts a process later.
+static GIVEN: OnceLock<SigSet> = OnceLock::new();
+
 /// The signals that this process had blocked when it was started, and that the child is to have
 /// blocked.
 pub(crate) struct Inherited(pub(crate) SigSet);
@@ -53,7 +58,12 @@ pub(crate) fn block() -> Inherited {
     let before = SigSet::all()
         .thread_swap_mask(SigmaskHow::SIG_SETMASK)
         .expect("a set of known signals can be blocked");
-    Inherited(before)
+    Inherited(*GIVEN.get_or_init(|| before))
+}
+
+/// The signals that were blocked when this process was started.
+pub(crate) fn given() -> SigSet {
+    GIVEN.get().copied().unwrap_or_else(SigSet::empty)
 }
 
 /// The descriptor from which signals are read. Made before the start, so that none is missed.

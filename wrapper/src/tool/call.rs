@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, kill_process};
 
 use super::Fault;
-use crate::signals;
+use crate::{raw, signals};
 
 /// Most bytes of an answer that are read: a document of a tool is text for a person or a program,
 /// and one that is larger is not what we asked for.
@@ -116,6 +116,8 @@ impl Caller {
             })
             // Of its own, so that what is sent to our group reaches it once, by us.
             .process_group(0);
+        // We have all signals blocked, and a program that does not undo that hears of no stop.
+        raw::give_mask(&mut child, signals::given());
         let mut child = child.spawn().map_err(|error| not_started(&command[0], &error))?;
         let (status, answer, words) = self.watch(&mut child).map_err(faulty)?;
         if answer.len() > ANSWER_LIMIT_BYTES {
