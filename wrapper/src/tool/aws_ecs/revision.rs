@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::Fault;
+use super::super::faults::{self, KnownFault};
 use super::cli::Aws;
 use super::definition::{DEPLOYMENT_TAG, DIGEST_TAG, EcsTarget, ID_TAG, VERSION_TAG};
 use super::differ;
@@ -17,9 +18,14 @@ use super::service::{instant, list, primary, text};
 /// comes back.
 const LOOKED_AT: &str = "20";
 
-/// What ECS says in an event of a deployment that did not come to its end, whatever the reason.
-/// Seen: AWS, 2026.
-const DEPLOYMENT_FAILED: &str = "deployment failed";
+/// What ECS says in an event of a deployment that did not come to its end, whatever the reason: its
+/// list of deployments forgets such a one after some minutes.
+const FAILED_DEPLOYMENT: &[KnownFault] = &[KnownFault {
+    texts: &["deployment failed"],
+    seen: "reported of AWS in 2026, not run here",
+    may_pass: false,
+    words: "",
+}];
 
 /// How long after a deployment has failed ECS may begin the one that takes it back.
 const ROLL_BACK_BEGINS: Duration = Duration::from_secs(10 * 60);
@@ -106,7 +112,7 @@ impl Revision {
 }
 
 fn is_failure(said: &str) -> bool {
-    said.contains(DEPLOYMENT_FAILED)
+    faults::find(FAILED_DEPLOYMENT, said).is_some()
 }
 
 /// Whether what serves now was begun long after an event, and so by somebody else than whoever

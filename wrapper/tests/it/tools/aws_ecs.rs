@@ -50,8 +50,12 @@ impl Ecs {
         })
     }
 
-    /// A step, as a job of this version runs it.
     fn step(&self, step: &str, version: &str) -> Run {
+        self.job(step, version).run()
+    }
+
+    /// A step, as a job of this version runs it.
+    fn job(&self, step: &str, version: &str) -> Wrapper {
         let task_definition = self.task_definition.to_string();
         let service_definition = self.service_definition.as_ref().map(Value::to_string);
         let mut command = vec!["pvn-wrapper", "aws-ecs", step, "--cluster", self.cluster];
@@ -82,7 +86,7 @@ impl Ecs {
             ("AWS_DEFAULT_OUTPUT", "text"),
         ];
         let wrapper = Wrapper::new(expect, &command);
-        environment.iter().fold(wrapper, |run, (key, value)| run.env(key, value)).run()
+        environment.iter().fold(wrapper, |job, (key, value)| job.env(key, value))
     }
 
     fn fetch_all(&self, version: &str) -> Vec<RuntimeObject> {

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 /// The only cluster.
 pub(crate) const CLUSTER: &str = "prod";
 
+/// The status of an answer that does not come.
+const HANGS: u16 = 1;
+
 /// How a roll-out ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -27,6 +30,8 @@ pub(crate) enum Wrong {
     Code(&'static str, &'static str),
     /// It is done, and nobody hears of it.
     LosesAnswer,
+    /// It is done, and the answer does not come.
+    Hangs,
     /// A gateway before it fails.
     Status(u16),
 }
@@ -133,7 +138,11 @@ fn serve(mut stream: TcpStream, world: &Mutex<World>) {
         }
     };
     let (status, kind, text) = world.lock().unwrap().answer(&head, &body);
-    if status == 0 {
+    if status == HANGS {
+        // Until whoever asked has gone.
+        let _ = stream.read(&mut piece);
+    }
+    if kind.is_empty() {
         let _ = stream.shutdown(Shutdown::Both);
         return;
     }
@@ -147,7 +156,7 @@ fn serve(mut stream: TcpStream, world: &Mutex<World>) {
 }
 
 impl World {
-    /// Status (0: none), content type, body.
+    /// Status, content type (none: there is no answer), body.
     fn answer(
         &mut self,
         head: &BTreeMap<String, String>,
@@ -174,8 +183,10 @@ impl World {
             _ if !is_ecs => return (200, "text/xml", assumed()),
             _ => self.act(operation, &body),
         };
-        if matches!(wrong, Some(Wrong::LosesAnswer)) {
-            return (0, "", String::new());
+        match wrong {
+            Some(Wrong::LosesAnswer) => return (0, "", String::new()),
+            Some(Wrong::Hangs) => return (HANGS, "", String::new()),
+            _ => {}
         }
         match answer {
             Ok(answer) => (200, "application/x-amz-json-1.1", answer.to_string()),

@@ -1,6 +1,7 @@
 //! What AWS refuses, forgets to answer or is not asked.
 
 use super::*;
+use crate::run::until;
 
 #[test]
 fn an_answer_that_is_lost_makes_nothing_twice() {
@@ -59,6 +60,21 @@ fn what_passes_ends_with_75_and_what_does_not_says_what_to_do() {
     let run = ecs.step("fetch", "v1");
     assert_eq!(run.code, 75);
     assert!(last_line(&run).contains("AWS could not be reached"), "{}", run.stderr);
+}
+
+#[test]
+fn a_stop_ends_the_tool_and_the_next_try_goes_on_from_there() {
+    let Some(ecs) = Ecs::start("a_stop_ends_the_tool") else { return };
+    ecs.goes_wrong("RegisterTaskDefinition", Wrong::Hangs);
+    let running = ecs.job("apply", "v1").with_default_signals().spawn();
+    until("the task definition is registered", || (ecs.made() == (1, 0)).then_some(()));
+    running.signal(15);
+    let run = running.wait();
+    assert_eq!(run.code, 143, "{}", run.stderr);
+    let why = "`aws ecs register-task-definition` was asked to stop, and did";
+    assert!(last_line(&run).contains(why), "{}", run.stderr);
+    ecs.apply("v1");
+    assert_eq!(ecs.made(), (1, 1));
 }
 
 #[test]
