@@ -180,7 +180,7 @@ fn told(service: &Value, status: ObjectStatus) -> String {
     let Some(primary) = primary(service) else {
         return format!("{}: something else than ECS controls its deployments", running(service));
     };
-    let reason = text(primary, "rolloutStateReason");
+    let reason = text(primary, "rolloutStateReason").trim_end_matches('.');
     let mut told = match status {
         ObjectStatus::Succeeded => running(service),
         ObjectStatus::Pending if reason.is_empty() => running(service),

@@ -96,7 +96,7 @@ impl Revision {
                 && text(deployment, "rolloutState") == "FAILED"
         });
         if let Some(deployment) = listed {
-            return Some(text(deployment, "rolloutStateReason").to_owned());
+            return Some(reason(text(deployment, "rolloutStateReason")));
         }
         let deployment = self.tag(DEPLOYMENT_TAG);
         if deployment.is_empty() {
@@ -107,8 +107,14 @@ impl Revision {
             let said = text(event, "message");
             said.contains(&of_it) && is_failure(said) && !is_followed(service, event)
         });
-        told.map(|event| text(event, "message").to_owned())
+        told.map(|event| reason(text(event, "message")))
     }
+}
+
+/// What ECS says, as the middle of a sentence about that service.
+fn reason(said: &str) -> String {
+    let of_service = said.strip_prefix("(service ").and_then(|rest| rest.split_once(") "));
+    of_service.map_or(said, |(_, said)| said).trim_end_matches('.').to_owned()
 }
 
 fn is_failure(said: &str) -> bool {

@@ -125,8 +125,15 @@ fn a_roll_back_is_told_while_it_is_listed_and_after() {
     rolling["deployments"] = json!([deployment("PRIMARY 1 COMPLETED 2/2")]);
     let said = "(service web) (deployment ecs-svc/2) deployment failed: tasks failed to start.";
     rolling["events"] = json!([{"createdAt": 1, "message": "(service web) x"}, {"message": said}]);
-    let message = format!("ECS rolled web:2 (v2) back: {said}; 2 of 2 tasks of web:1 run");
-    check(&rolling, failed, "v1", &message);
+    let message = "ECS rolled web:2 (v2) back: (deployment ecs-svc/2) deployment failed: tasks \
+                   failed to start; 2 of 2 tasks of web:1 run";
+    check(&rolling, failed, "v1", message);
+    // Whoever put another one in its place days later did not answer to that.
+    rolling["events"] = json!([{"createdAt": 1_000.0, "message": said}]);
+    rolling["deployments"][0]["createdAt"] = 900_000.5.into();
+    check(&rolling, ObjectStatus::Succeeded, "v1", "2 of 2 tasks of web:1 run");
+    rolling["deployments"][0]["createdAt"] = 1_001.5.into();
+    check(&rolling, failed, "v1", message);
     // That another failed says nothing of this one.
     let said = "(service web) (deployment ecs-svc/3) deployment failed: tasks failed to start.";
     rolling["events"] = json!([{"message": said}]);
