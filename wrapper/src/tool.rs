@@ -28,6 +28,7 @@ use crate::exit;
 use crate::spawn::Environment;
 use crate::writer::say;
 
+mod aws_ecs;
 mod before;
 mod call;
 mod faults;
@@ -52,6 +53,11 @@ pub(crate) enum Tool {
     Pulumi {
         #[command(subcommand)]
         step: pulumi::PulumiStep,
+    },
+    /// Amazon ECS: a service and its task definition
+    AwsEcs {
+        #[command(subcommand)]
+        step: aws_ecs::EcsStep,
     },
 }
 
@@ -94,6 +100,7 @@ impl Tool {
         match self {
             Self::Terraform { step } => step.common(),
             Self::Pulumi { step } => step.common(),
+            Self::AwsEcs { step } => step.common(),
         }
     }
 
@@ -101,6 +108,7 @@ impl Tool {
         match self {
             Self::Terraform { step } => step.needs(),
             Self::Pulumi { step } => step.needs(),
+            Self::AwsEcs { step } => step.needs(),
         }
     }
 
@@ -119,6 +127,7 @@ impl Tool {
             before::say_prepared(common, within).and_then(|()| match self {
                 Self::Terraform { step } => step.run(within, environment),
                 Self::Pulumi { step } => step.run(within),
+                Self::AwsEcs { step } => step.run(within, environment),
             })
         } else {
             before::run(common, within, raw)

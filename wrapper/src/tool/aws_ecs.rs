@@ -1,0 +1,138 @@
+//! `pvn-wrapper aws-ecs fetch|apply|info`: a service of Amazon ECS, by the `aws` CLI. Called by
+//! `tool`.
+//!
+//! Whose a task definition is, and of which version, its tags say. fetch prints what is there as a
+//! structured fetch does, apply registers the task definition and makes or changes the service,
+//! info prints where it is. apply does not wait: whether a roll-out comes to its end is what fetch
+//! sees. 75: throttled, unreachable, or something that somebody else is about to end, so try again.
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+
+use self::cli::Aws;
+use self::definition::{EcsPlace, EcsTarget};
+use super::{Common, Fault, Needs};
+use crate::spawn::{Environment, variable};
+
+mod apply;
+mod cli;
+mod definition;
+mod differ;
+mod error;
+mod fetch;
+mod info;
+mod links;
+mod revision;
+mod service;
+
+/// Most characters of the name of a session. Source: `RoleSessionName` of AssumeRole.
+const SESSION_NAME_LIMIT: usize = 64;
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EcsStep {
+    /// Print how the service is, as a structured fetch does
+    Fetch(EcsArguments),
+    /// Register the task definition unless it is, and create or update the service
+    Apply(EcsArguments),
+    /// Print where the service is and what runs, as a getInfo does
+    Info(EcsArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EcsArguments {
+    /// The cluster, by its name or ARN; else that of the service definition, else `default`
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+
+    /// The region; else that of the CLI's own configuration
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+
+    /// The task definition as `register-task-definition --cli-input-json` takes it: JSON, or the
+    /// path of a file
+    #[arg(long, value_name = "JSON")]
+    task_definition: Option<String>,
+
+    /// The service as `create-service --cli-input-json` takes it: JSON, or the path of a file. What
+    /// it names is kept as it says; what it does not name is left alone
+    #[arg(long, value_name = "JSON")]
+    service_definition: Option<String>,
+
+    /// The service's name; else that of its definition, else `SERVICE-CHANNEL`
+    #[arg(long, value_name = "NAME")]
+    service_name: Option<String>,
+
+    /// The service is somebody else's: only its task definition is looked at and changed
+    #[arg(long)]
+    update_task_definition_only: bool,
+
+    /// The role that is assumed for all calls
+    #[arg(long, value_name = "ARN")]
+    assume_role_arn: Option<String>,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What was given, unless it is empty, as a template that found nothing leaves it.
+fn given(value: Option<&String>) -> Option<&str> {
+    value.map(String::as_str).filter(|value| !value.trim().is_empty())
+}
+
+impl EcsStep {
+    fn arguments(&self) -> &EcsArguments {
+        match self {
+            Self::Fetch(arguments) | Self::Apply(arguments) | Self::Info(arguments) => arguments,
+        }
+    }
+
+    pub(super) fn common(&self) -> &Common {
+        &self.arguments().common
+    }
+
+    pub(super) fn needs(&self) -> Needs {
+        Needs {
+            name: match self {
+                Self::Fetch(_) => "aws-ecs-fetch",
+                Self::Apply(_) => "aws-ecs-apply",
+                Self::Info(_) => "aws-ecs-info",
+            },
+            inputs: &[],
+            outputs: &[],
+            success_exit_codes: "0",
+        }
+    }
+
+    pub(super) fn run(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {
+        let arguments = self.arguments();
+        let role = given(arguments.assume_role_arn.as_ref());
+        let region = given(arguments.region.as_ref());
+        let aws = || Aws::new(region, role, &session(environment));
+        match self {
+            // Before the first call: what is wrong with a definition needs no cloud to be told.
+            Self::Fetch(_) => {
+                let target = EcsTarget::of(arguments, environment)?;
+                fetch::run(&mut aws()?, &target)
+            }
+            Self::Apply(_) => {
+                let target = EcsTarget::of(arguments, environment)?;
+                apply::run(&mut aws()?, &target, within)
+            }
+            Self::Info(_) => {
+                let place = EcsPlace::of(arguments, environment)?;
+                info::run(&mut aws()?, &place)
+            }
+        }
+    }
+}
+
+/// Who we are in the log of an account whose role we assume.
+fn session(environment: &Environment) -> String {
+    let part = |name| variable(environment, name).map(|value| value.to_string_lossy().into_owned());
+    let parts = ["PVN_SERVICE", "PVN_RELEASE_CHANNEL"].into_iter().filter_map(part);
+    let name = std::iter::once("pvn".to_owned()).chain(parts).collect::<Vec<_>>().join("-");
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "+=,.@-_".contains(c);
+    name.chars().map(|c| if allowed(c) { c } else { '-' }).take(SESSION_NAME_LIMIT).collect()
+}

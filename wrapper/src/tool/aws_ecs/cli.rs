@@ -1,0 +1,112 @@
+//! Calls `aws`, for all others here: the one place that knows its global arguments, its environment
+//! and how it answers. Called by `fetch`, `apply`, `info` and `revision`.
+
+use std::ffi::OsString;
+
+use serde_json::Value;
+
+use super::super::Fault;
+use super::super::call::{Caller, Output};
+use super::error;
+use super::service::text;
+
+/// How long one attempt may wait for a connection and for an answer, seconds. The CLI's own minute
+/// is for uploads; three attempts of it would be longer than most jobs may run.
+const CONNECT_SECONDS: &str = "10";
+const ANSWER_SECONDS: &str = "30";
+
+/// How often the CLI itself tries. Source: the default of its retry mode `standard`.
+const ATTEMPTS: &str = "3";
+
+/// The program, with whatever credentials it finds.
+pub(super) struct Aws {
+    caller: Caller,
+    region: Option<String>,
+}
+
+impl Aws {
+    pub(super) fn new(
+        region: Option<&str>,
+        role: Option<&str>,
+        session: &str,
+    ) -> Result<Self, Fault> {
+        let mut caller = Caller::new()?;
+        caller.default("AWS_PAGER", "");
+        caller.default("AWS_CLI_AUTO_PROMPT", "off");
+        // The old one waits for 8 s where nobody listens, and does not know all that passes.
+        caller.default("AWS_RETRY_MODE", "standard");
+        caller.default("AWS_MAX_ATTEMPTS", ATTEMPTS);
+        let mut aws = Self { caller, region: region.map(str::to_owned) };
+        if let Some(role) = role {
+            aws.assume(role, session)?;
+        }
+        Ok(aws)
+    }
+
+    /// All calls from now on are the role's. Its credentials are in their environment alone.
+    fn assume(&mut self, role: &str, session: &str) -> Result<(), Fault> {
+        let arguments = ["--role-arn", role, "--role-session-name", session];
+        let answer = self.call("sts", "assume-role", &arguments)?;
+        let credentials = &answer["Credentials"];
+        let of = |field| Some(text(credentials, field)).filter(|value| !value.is_empty());
+        let (Some(key), Some(secret), Some(token)) =
+            (of("AccessKeyId"), of("SecretAccessKey"), of("SessionToken"))
+        else {
+            return Err(Fault::failed("`aws sts assume-role` answered without credentials"));
+        };
+        self.caller.set("AWS_ACCESS_KEY_ID", key);
+        self.caller.set("AWS_SECRET_ACCESS_KEY", secret);
+        self.caller.set("AWS_SESSION_TOKEN", token);
+        // An older name for it, which is looked for first.
+        self.caller.set("AWS_SECURITY_TOKEN", token);
+        if let Some(end) = of("Expiration") {
+            self.caller.set("AWS_CREDENTIAL_EXPIRATION", end);
+        }
+        Ok(())
+    }
+
+    /// Calls an operation of ECS that may be called twice.
+    pub(super) fn ecs(&mut self, operation: &str, arguments: &[&str]) -> Result<Value, Fault> {
+        self.call("ecs", operation, arguments)
+    }
+
+    /// Calls an operation of ECS of which each call makes something: the CLI does not try it again
+    /// by itself when its answer is lost, for we look before we do.
+    pub(super) fn ecs_once(&mut self, operation: &str, arguments: &[&str]) -> Result<Value, Fault> {
+        self.caller.set("AWS_MAX_ATTEMPTS", "1");
+        let answer = self.call("ecs", operation, arguments);
+        let attempts = std::env::var_os("AWS_MAX_ATTEMPTS");
+        self.caller.set("AWS_MAX_ATTEMPTS", attempts.unwrap_or_else(|| ATTEMPTS.into()));
+        answer
+    }
+
+    fn call(&mut self, service: &str, operation: &str, words: &[&str]) -> Result<Value, Fault> {
+        let mut command: Vec<OsString> = vec!["aws".into(), service.into(), operation.into()];
+        command.extend(words.iter().map(OsString::from));
+        if let Some(region) = &self.region {
+            command.extend(["--region".into(), region.into()]);
+        }
+        let global = [
+            ["--output", "json"],
+            ["--cli-connect-timeout", CONNECT_SECONDS],
+            ["--cli-read-timeout", ANSWER_SECONDS],
+        ];
+        command.extend(global.as_flattened().iter().map(OsString::from));
+        let ended = self.caller.call(&command, Output::Kept)?;
+        let call = format!("aws {service} {operation}");
+        if ended.code != 0 {
+            return Err(if self.caller.is_stopped() {
+                Fault { code: ended.code, why: format!("`{call}` was asked to stop, and did") }
+            } else {
+                error::fault(&call, &ended.words, ended.code)
+            });
+        }
+        // Some operations answer nothing at all.
+        if ended.answer.trim_ascii().is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&ended.answer).map_err(|error| {
+            Fault::failed(format!("`{call}` printed no JSON as it should: {error}"))
+        })
+    }
+}

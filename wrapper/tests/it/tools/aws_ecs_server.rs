@@ -1,0 +1,399 @@
+//! As much of Amazon ECS as a service needs, on a port of its own: it keeps what is registered and
+//! created, moves roll-outs on with each look at them, and does wrong what it is told to. Used by
+//! the tests of `aws-ecs`.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::{Value, json};
+
+/// The only cluster.
+pub(crate) const CLUSTER: &str = "prod";
+
+/// The status of an answer that does not come.
+const HANGS: u16 = 1;
+
+/// How a roll-out ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Completes,
+    Fails,
+    RollsBack,
+}
+
+/// What goes wrong with the next call of an operation.
+#[derive(Debug, Clone)]
+pub(crate) enum Wrong {
+    /// It is refused with this code and this message.
+    Code(&'static str, &'static str),
+    /// It is done, and nobody hears of it.
+    LosesAnswer,
+    /// It is done, and the answer does not come.
+    Hangs,
+    /// A gateway before it fails.
+    Status(u16),
+}
+
+/// A call: the action as a policy names it, whose it was, what was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) action: String,
+    pub(crate) key: String,
+    pub(crate) body: Value,
+}
+
+/// What there is.
+#[derive(Debug)]
+pub(crate) struct World {
+    /// Revision N of the only family is the one at N - 1: definition, tags.
+    pub(crate) revisions: Vec<(Value, BTreeMap<String, String>)>,
+    pub(crate) services: BTreeMap<String, Value>,
+    pub(crate) calls: Vec<Call>,
+    /// What goes wrong, once each, by operation.
+    pub(crate) wrong: Vec<(&'static str, Wrong)>,
+    /// How roll-outs end that begin now.
+    pub(crate) end: End,
+    tokens: BTreeMap<String, String>,
+    ends: BTreeMap<String, End>,
+    /// How many looks a roll-out takes.
+    looks: BTreeMap<String, u32>,
+    clock: f64,
+    deployments: u32,
+}
+
+/// A server, for as long as the test runs.
+pub(crate) struct EcsServer {
+    pub(crate) url: String,
+    world: Arc<Mutex<World>>,
+}
+
+type Answer = Result<Value, (&'static str, String)>;
+
+fn arn(kind: &str, name: &str) -> String {
+    format!("arn:aws:ecs:eu-central-1:123456789012:{kind}/{name}")
+}
+
+impl EcsServer {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let world = Arc::new(Mutex::new(World {
+            revisions: Vec::new(),
+            services: BTreeMap::new(),
+            calls: Vec::new(),
+            wrong: Vec::new(),
+            end: End::Completes,
+            tokens: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            looks: BTreeMap::new(),
+            clock: 1_764_300_000.0,
+            deployments: 0,
+        }));
+        let shared = Arc::clone(&world);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                serve(stream.unwrap(), &shared);
+            }
+        });
+        Self { url, world }
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    /// The actions of the calls since this was last asked.
+    pub(crate) fn actions(&self) -> Vec<String> {
+        self.world().calls.drain(..).map(|call| call.action).collect()
+    }
+}
+
+/// Answers one request.
+fn serve(mut stream: TcpStream, world: &Mutex<World>) {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 16 << 10];
+    let (head, body) = loop {
+        let length = stream.read(&mut piece).unwrap_or(0);
+        if length == 0 {
+            return;
+        }
+        bytes.extend_from_slice(&piece[..length]);
+        let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut request = httparse::Request::new(&mut headers);
+        request.parse(&bytes).unwrap();
+        let head: BTreeMap<String, String> = request
+            .headers
+            .iter()
+            .map(|header| {
+                let value = String::from_utf8_lossy(header.value).into_owned();
+                (header.name.to_ascii_lowercase(), value)
+            })
+            .collect();
+        let length: usize = head.get("content-length").map_or(0, |length| length.parse().unwrap());
+        if bytes.len() >= at + 4 + length {
+            break (head, bytes.split_off(at + 4));
+        }
+    };
+    let (status, kind, text) = world.lock().unwrap().answer(&head, &body);
+    if status == HANGS {
+        // Until whoever asked has gone.
+        let _ = stream.read(&mut piece);
+    }
+    if kind.is_empty() {
+        let _ = stream.shutdown(Shutdown::Both);
+        return;
+    }
+    let head = format!(
+        "HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\
+         \r\n\r\n",
+        text.len()
+    );
+    // Whoever asked may be gone.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes()));
+}
+
+impl World {
+    /// Status, content type (none: there is no answer), body.
+    fn answer(
+        &mut self,
+        head: &BTreeMap<String, String>,
+        body: &[u8],
+    ) -> (u16, &'static str, String) {
+        let of = |name: &str| head.get(name).map_or("", String::as_str);
+        let key = of("authorization").split(['=', '/']).nth(1).unwrap_or_default().to_owned();
+        let target = of("x-amz-target").rsplit('.').next().unwrap_or_default();
+        let is_ecs = !target.is_empty();
+        let (operation, body) = if is_ecs {
+            (target, serde_json::from_slice::<Value>(body).unwrap())
+        } else {
+            ("AssumeRole", String::from_utf8_lossy(body).into_owned().into())
+        };
+        let service = if is_ecs { "ecs" } else { "sts" };
+        let action = format!("{service}:{operation}");
+        self.calls.push(Call { action, key, body: body.clone() });
+        self.clock += 1.0;
+        let at = self.wrong.iter().position(|(of, _)| *of == operation);
+        let wrong = at.map(|at| self.wrong.remove(at).1);
+        let answer = match &wrong {
+            Some(Wrong::Code(code, message)) => Err((*code, (*message).to_owned())),
+            Some(Wrong::Status(status)) => return (*status, "text/plain", String::new()),
+            _ if !is_ecs => return (200, "text/xml", assumed()),
+            _ => self.act(operation, &body),
+        };
+        match wrong {
+            Some(Wrong::LosesAnswer) => return (0, "", String::new()),
+            Some(Wrong::Hangs) => return (HANGS, "", String::new()),
+            _ => {}
+        }
+        match answer {
+            Ok(answer) => (200, "application/x-amz-json-1.1", answer.to_string()),
+            Err((code, message)) if is_ecs => {
+                let answer = json!({"__type": code, "message": message}).to_string();
+                (400, "application/x-amz-json-1.1", answer)
+            }
+            Err((code, message)) => {
+                let error =
+                    format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+                (403, "text/xml", format!("<ErrorResponse>{error}</ErrorResponse>"))
+            }
+        }
+    }
+
+    fn act(&mut self, operation: &str, body: &Value) -> Answer {
+        let cluster = body["cluster"].as_str().unwrap_or(CLUSTER);
+        if cluster != CLUSTER {
+            return Err(("ClusterNotFoundException", "Cluster not found.".to_owned()));
+        }
+        match operation {
+            "RegisterTaskDefinition" => Ok(self.register(body)),
+            "DescribeTaskDefinition" => {
+                let number = self.revision(body["taskDefinition"].as_str().unwrap())?;
+                let (definition, tags) = &self.revisions[number - 1];
+                let tags: Vec<Value> =
+                    tags.iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
+                Ok(json!({"taskDefinition": definition, "tags": tags}))
+            }
+            "ListTaskDefinitions" => {
+                let arns: Vec<&Value> =
+                    self.revisions.iter().rev().map(|(at, _)| &at["taskDefinitionArn"]).collect();
+                Ok(json!({"taskDefinitionArns": arns}))
+            }
+            "TagResource" => {
+                let number = self.revision(body["resourceArn"].as_str().unwrap())?;
+                self.revisions[number - 1].1.extend(tags(body));
+                Ok(json!({}))
+            }
+            "DescribeServices" => {
+                let name = body["services"][0].as_str().unwrap();
+                self.look(name);
+                Ok(match self.services.get(name) {
+                    Some(service) => json!({"services": [service], "failures": []}),
+                    None => json!({"services": [], "failures": [
+                        {"arn": arn("service", name), "reason": "MISSING"}
+                    ]}),
+                })
+            }
+            "CreateService" => self.create(body),
+            "UpdateService" => self.update(body),
+            _ => Err(("UnknownOperationException", operation.to_owned())),
+        }
+    }
+
+    fn register(&mut self, body: &Value) -> Value {
+        let number = self.revisions.len() + 1;
+        let mut definition = body.clone();
+        definition.as_object_mut().unwrap().shift_remove("tags");
+        let name = format!("{}:{number}", body["family"].as_str().unwrap());
+        definition["taskDefinitionArn"] = arn("task-definition", &name).into();
+        definition["status"] = "ACTIVE".into();
+        definition["revision"] = number.into();
+        for container in definition["containerDefinitions"].as_array_mut().unwrap() {
+            // What ECS fills in.
+            container["cpu"] = 0.into();
+            container["mountPoints"] = json!([]);
+        }
+        self.revisions.push((definition.clone(), tags(body)));
+        json!({"taskDefinition": definition})
+    }
+
+    fn revision(&self, named: &str) -> Result<usize, (&'static str, String)> {
+        let number = named.rsplit(':').next().and_then(|number| number.parse().ok());
+        number
+            .filter(|number| (1..=self.revisions.len()).contains(number))
+            .ok_or_else(|| ("ClientException", "Unable to describe task definition.".to_owned()))
+    }
+
+    fn create(&mut self, body: &Value) -> Answer {
+        let name = body["serviceName"].as_str().unwrap();
+        let token = body["clientToken"].as_str().unwrap_or_default().to_owned();
+        match self.services.get(name).map(|service| service["status"].as_str().unwrap()) {
+            Some("ACTIVE") if self.tokens.get(name) == Some(&token) => {
+                return Ok(json!({"service": self.services[name]}));
+            }
+            Some("ACTIVE") => {
+                let why = "Creation of service was not idempotent.";
+                return Err(("InvalidParameterException", why.to_owned()));
+            }
+            _ => {}
+        }
+        let Some(desired) = body["desiredCount"].as_i64() else {
+            return Err(("InvalidParameterException", "Desired count can not be empty".to_owned()));
+        };
+        let mut service = body.clone();
+        service["status"] = "ACTIVE".into();
+        service["serviceArn"] = arn("service", &format!("{CLUSTER}/{name}")).into();
+        service["clusterArn"] = arn("cluster", CLUSTER).into();
+        service["createdAt"] = self.clock.into();
+        service["runningCount"] = 0.into();
+        service["pendingCount"] = desired.into();
+        service["deployments"] = json!([]);
+        service["events"] = json!([]);
+        self.tokens.insert(name.to_owned(), token);
+        let end = self.end;
+        self.begin(&mut service, end, "in progress.");
+        self.services.insert(name.to_owned(), service.clone());
+        Ok(json!({"service": service}))
+    }
+
+    fn update(&mut self, body: &Value) -> Answer {
+        let name = body["service"].as_str().unwrap();
+        let Some(mut service) = self.services.get(name).cloned() else {
+            return Err(("ServiceNotFoundException", "Service not found.".to_owned()));
+        };
+        if service["status"] != "ACTIVE" {
+            return Err(("ServiceNotActiveException", "Service was not ACTIVE.".to_owned()));
+        }
+        let is_new = body.get("taskDefinition").is_some_and(|at| *at != service["taskDefinition"]);
+        for (field, value) in body.as_object().unwrap() {
+            if !["service", "cluster", "forceNewDeployment"].contains(&field.as_str()) {
+                service[field] = value.clone();
+            }
+        }
+        if is_new || body["forceNewDeployment"] == true {
+            let end = self.end;
+            self.begin(&mut service, end, "in progress.");
+        }
+        let desired = service["desiredCount"].clone();
+        service["deployments"][0]["desiredCount"] = desired;
+        self.services.insert(name.to_owned(), service.clone());
+        Ok(json!({"service": service}))
+    }
+
+    /// Begins a deployment of what the service has now.
+    fn begin(&mut self, service: &mut Value, end: End, reason: &str) {
+        self.deployments += 1;
+        let id = format!("ecs-svc/{}", self.deployments);
+        let deployments = service["deployments"].as_array_mut().unwrap();
+        for deployment in &mut *deployments {
+            deployment["status"] = "ACTIVE".into();
+        }
+        let deployment = json!({
+            "id": id, "status": "PRIMARY", "taskDefinition": service["taskDefinition"],
+            "desiredCount": service["desiredCount"], "pendingCount": service["desiredCount"],
+            "runningCount": 0, "failedTasks": 0, "createdAt": self.clock,
+            "rolloutState": "IN_PROGRESS", "rolloutStateReason": format!("ECS deployment {reason}"),
+        });
+        service["deployments"].as_array_mut().unwrap().insert(0, deployment);
+        self.ends.insert(id, end);
+    }
+
+    /// A look moves a roll-out on; with the second one it ends.
+    pub(crate) fn look(&mut self, name: &str) {
+        let Some(mut service) = self.services.get(name).cloned() else { return };
+        let primary = &mut service["deployments"][0];
+        let id = primary["id"].as_str().unwrap_or_default().to_owned();
+        let looks = self.looks.entry(id.clone()).or_default();
+        *looks += 1;
+        if primary["rolloutState"] != "IN_PROGRESS" || *looks < 2 {
+            return;
+        }
+        let end = self.ends[&id];
+        if end == End::Completes {
+            primary["rolloutState"] = "COMPLETED".into();
+            primary["rolloutStateReason"] = format!("ECS deployment {id} completed.").into();
+            primary["runningCount"] = primary["desiredCount"].clone();
+            primary["pendingCount"] = 0.into();
+            service["runningCount"] = primary["desiredCount"].clone();
+            service["pendingCount"] = 0.into();
+            service["deployments"].as_array_mut().unwrap().truncate(1);
+            self.event(&mut service, &format!("(service {name}) has reached a steady state."));
+        } else {
+            primary["rolloutState"] = "FAILED".into();
+            primary["failedTasks"] = 3.into();
+            let why = "tasks failed to start.";
+            primary["rolloutStateReason"] = format!("ECS deployment circuit breaker: {why}").into();
+            let event = format!("(service {name}) (deployment {id}) deployment failed: {why}");
+            self.event(&mut service, &event);
+        }
+        if end == End::RollsBack {
+            let before = service["deployments"][1]["taskDefinition"].clone();
+            service["taskDefinition"] = before;
+            self.begin(&mut service, End::Completes, "circuit breaker: rolling back to ecs-svc/1");
+        }
+        self.services.insert(name.to_owned(), service);
+    }
+
+    fn event(&self, service: &mut Value, message: &str) {
+        let event = json!({"id": message, "createdAt": self.clock, "message": message});
+        service["events"].as_array_mut().unwrap().insert(0, event);
+    }
+}
+
+fn tags(body: &Value) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let tags = body["tags"].as_array().map_or(&[][..], Vec::as_slice);
+    tags.iter().map(|tag| (text(&tag["key"]), text(&tag["value"]))).collect()
+}
+
+fn assumed() -> String {
+    let credentials = "<Credentials><AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>role-secret\
+                       </SecretAccessKey><SessionToken>role-token</SessionToken><Expiration>\
+                       2099-01-01T00:00:00Z</Expiration></Credentials>";
+    format!(
+        "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult>\
+         {credentials}</AssumeRoleResult></AssumeRoleResponse>"
+    )
+}
