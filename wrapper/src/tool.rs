@@ -31,6 +31,7 @@ use crate::writer::say;
 mod before;
 mod call;
 mod faults;
+mod google_cloud_run;
 mod scratch;
 mod terraform;
 
@@ -46,6 +47,11 @@ pub(crate) enum Tool {
     Terraform {
         #[command(subcommand)]
         step: terraform::Step,
+    },
+    /// Google Cloud Run: a service as it is, and the wanted one handed over
+    GoogleCloudRun {
+        #[command(subcommand)]
+        step: google_cloud_run::CloudRunStep,
     },
 }
 
@@ -87,12 +93,14 @@ impl Tool {
     fn common(&self) -> &Common {
         match self {
             Self::Terraform { step } => step.common(),
+            Self::GoogleCloudRun { step } => step.common(),
         }
     }
 
     fn needs(&self) -> Needs {
         match self {
             Self::Terraform { step } => step.needs(),
+            Self::GoogleCloudRun { step } => step.needs(),
         }
     }
 
@@ -110,6 +118,7 @@ impl Tool {
         let done = if common.before.is_empty() || common.prepared {
             before::say_prepared(common, within).and_then(|()| match self {
                 Self::Terraform { step } => step.run(within, environment),
+                Self::GoogleCloudRun { step } => step.run(within, environment),
             })
         } else {
             before::run(common, within, raw)

@@ -77,6 +77,11 @@ impl Caller {
         }
     }
 
+    /// Gives all calls a variable, whatever value it has here.
+    pub(super) fn set(&mut self, name: &str, value: impl AsRef<OsStr>) {
+        self.variables.push((name.into(), value.as_ref().into()));
+    }
+
     /// Runs a program and shows its command line first, so that a person can run it again.
     pub(super) fn call(&mut self, command: &[OsString], to: Output<'_>) -> Result<Ended, Fault> {
         let line: Vec<String> = command.iter().map(|word| quoted(word)).collect();
