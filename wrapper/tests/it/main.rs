@@ -22,6 +22,7 @@ mod streams;
 mod structured;
 mod terminal;
 mod terraform;
+mod tools;
 mod worlds;
 
 /// How much of something: `full` when `PVN_FULL_SIZE` is set, which takes minutes, else `usual`.
