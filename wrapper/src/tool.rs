@@ -33,6 +33,7 @@ mod before;
 mod call;
 mod faults;
 mod pulumi;
+mod google_cloud_run;
 mod scratch;
 mod terraform;
 
@@ -58,6 +59,11 @@ pub(crate) enum Tool {
     AwsEcs {
         #[command(subcommand)]
         step: aws_ecs::EcsStep,
+    },
+    /// Google Cloud Run: a service as it is, and the wanted one handed over
+    GoogleCloudRun {
+        #[command(subcommand)]
+        step: google_cloud_run::CloudRunStep,
     },
 }
 
@@ -101,6 +107,7 @@ impl Tool {
             Self::Terraform { step } => step.common(),
             Self::Pulumi { step } => step.common(),
             Self::AwsEcs { step } => step.common(),
+            Self::GoogleCloudRun { step } => step.common(),
         }
     }
 
@@ -109,6 +116,7 @@ impl Tool {
             Self::Terraform { step } => step.needs(),
             Self::Pulumi { step } => step.needs(),
             Self::AwsEcs { step } => step.needs(),
+            Self::GoogleCloudRun { step } => step.needs(),
         }
     }
 
@@ -128,6 +136,7 @@ impl Tool {
                 Self::Terraform { step } => step.run(within, environment),
                 Self::Pulumi { step } => step.run(within),
                 Self::AwsEcs { step } => step.run(within, environment),
+                Self::GoogleCloudRun { step } => step.run(within, environment),
             })
         } else {
             before::run(common, within, raw)

@@ -17,7 +17,7 @@ use schema::wire;
 
 use crate::run::until;
 
-mod http;
+pub(crate) mod http;
 mod state;
 
 pub(crate) use http::{Framing, Reply, Request};

@@ -1,0 +1,271 @@
+//! `pvn-wrapper google-cloud-run fetch|apply|info`, for a service of Cloud Run by Google's own
+//! `gcloud`. Called by `tool`.
+//!
+//! fetch prints the service as structured output; apply hands the wanted one over and does not wait
+//! for its roll-out (`--async`): gcloud would poll for up to half an hour for what fetch sees at
+//! its next poll, and whoever stops a job that waits stops nothing but the waiting. info prints
+//! what people look for. 75: throttled, not reached, or changed by somebody else meanwhile.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use schema::output::FetchOutput;
+use serde_json::Value;
+
+use self::key::KeyFile;
+use self::live::LiveService;
+use self::wanted::{Ownership, WantedService};
+use super::call::{Caller, Ended, Output};
+use super::{Common, Fault, Needs, print_document, words};
+use crate::spawn::{Environment, variable};
+use crate::writer::say;
+
+mod drift;
+mod faults;
+mod info;
+mod key;
+mod live;
+mod object;
+mod wanted;
+
+/// The wanted service as apply hands it over, below the run's directory.
+const DOCUMENT: &str = "service.json";
+
+/// What gcloud is told unless somebody told it otherwise.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("CLOUDSDK_CORE_DISABLE_PROMPTS", "1"),
+    ("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "1"),
+    ("CLOUDSDK_CORE_DISABLE_FILE_LOGGING", "1"),
+    ("CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK", "1"),
+];
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CloudRunStep {
+    /// Print the service as structured output: its versions with traffic, how it fares, drift
+    Fetch(CloudRunArguments),
+    /// Create or replace the service, unless it is as wanted; does not wait for the roll-out
+    Apply(CloudRunArguments),
+    /// Print URL, revision, traffic, image and conditions, as a getInfo does
+    Info(CloudRunArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CloudRunArguments {
+    /// The id of the project in which the service is
+    #[arg(long, value_name = "ID")]
+    project: String,
+
+    /// The region in which it is, such as `europe-west1`
+    #[arg(long, value_name = "NAME")]
+    region: String,
+
+    /// The service in JSON, as `gcloud run services describe NAME --format json` prints one: the
+    /// text itself, or the path of a file
+    #[arg(long = "service-spec", value_name = "JSON|PATH")]
+    service_spec: String,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+impl CloudRunStep {
+    fn arguments(&self) -> &CloudRunArguments {
+        match self {
+            Self::Fetch(arguments) | Self::Apply(arguments) | Self::Info(arguments) => arguments,
+        }
+    }
+
+    pub(super) fn common(&self) -> &Common {
+        &self.arguments().common
+    }
+
+    pub(super) fn needs(&self) -> Needs {
+        let name = match self {
+            Self::Fetch(_) => "google-cloud-run-fetch",
+            Self::Apply(_) => "google-cloud-run-apply",
+            Self::Info(_) => "google-cloud-run-info",
+        };
+        Needs { name, inputs: &[], outputs: &[], success_exit_codes: "0" }
+    }
+
+    pub(super) fn run(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {
+        let arguments = self.arguments();
+        let wanted = WantedService::read(&arguments.service_spec, &arguments.project)?;
+        let mut caller = Caller::new()?;
+        for (name, value) in DEFAULTS {
+            caller.default(name, value);
+        }
+        // Else it writes escape sequences, into a pipe too.
+        caller.set("TERM", "dumb");
+        // Removed when this returns.
+        let _key = KeyFile::of(environment, within, &mut caller)?;
+        let mut run = CloudRun { caller, arguments, wanted };
+        match self {
+            Self::Fetch(_) => run.fetch(&Ownership::of(environment)?),
+            Self::Apply(_) => run.apply(&Ownership::of(environment)?, within, environment),
+            Self::Info(_) => run.info(),
+        }
+    }
+}
+
+/// One service, by gcloud.
+struct CloudRun<'a> {
+    caller: Caller,
+    arguments: &'a CloudRunArguments,
+    wanted: WantedService,
+}
+
+impl CloudRun<'_> {
+    fn fetch(&mut self, own: &Ownership) -> Result<u8, Fault> {
+        let Some(live) = self.look()? else {
+            let CloudRunArguments { project, region, .. } = self.arguments;
+            say(&format!("there is no service `{}` in {region} of {project}", self.wanted.name()));
+            return print_document(&FetchOutput { objects: Vec::new() });
+        };
+        let mut revisions = Vec::new();
+        for name in live.revisions_to_ask_for() {
+            let asked = ["revisions", "describe", name];
+            let ended = self.gcloud(&asked)?;
+            if ended.code != 0 {
+                return Err(self.fault(&ended, &asked));
+            }
+            revisions.push((name.to_owned(), document(&ended, &asked)?));
+        }
+        let arguments = self.arguments;
+        let place = (arguments.project.as_str(), arguments.region.as_str());
+        let object = object::object(&live, &revisions, &self.wanted, own, place);
+        print_document(&FetchOutput { objects: vec![object] })
+    }
+
+    fn apply(
+        &mut self,
+        own: &Ownership,
+        within: &Path,
+        environment: &Environment,
+    ) -> Result<u8, Fault> {
+        let name = self.wanted.name().to_owned();
+        let live = self.look()?;
+        let standing = live.as_ref().map(|live| live.standing(&self.wanted, own));
+        let attempt = match (&live, standing) {
+            (Some(live), Some(live::Standing::AsWanted)) => {
+                say(&format!(
+                    "nothing to do: `{name}` is as version {} wants it; {}",
+                    own.version,
+                    live.condition_text()
+                ));
+                return Ok(0);
+            }
+            (Some(live), Some(live::Standing::Failed)) => self.next_attempt(live, environment),
+            (Some(live), Some(live::Standing::NotSeen)) => live.attempt().map(str::to_owned),
+            _ => None,
+        };
+        if let Some(other) = live.as_ref().and_then(|live| live.other_owner(own)) {
+            say(&format!(
+                "`{name}` was last deployed by another service instance of pvn ({other}), and is \
+                 replaced"
+            ));
+        }
+        let path = within.join(DOCUMENT);
+        let text = self.wanted.document(own, attempt.as_deref()).to_string();
+        std::fs::write(&path, text)
+            .map_err(|error| Fault::failed(format!("cannot write {}: {error}", path.display())))?;
+        let path = path.to_string_lossy();
+        let asked = ["services", "replace", &*path, "--async"];
+        let ended = self.gcloud(&asked)?;
+        if ended.code != 0 {
+            return Err(self.fault(&ended, &asked));
+        }
+        let accepted = LiveService::new(document(&ended, &asked)?);
+        say(&format!(
+            "Cloud Run has accepted `{name}` as generation {}; it rolls out there, and fetch tells \
+             how that goes",
+            accepted.generation()
+        ));
+        Ok(0)
+    }
+
+    /// By what a revision differs from a failed one of the same content: without that Cloud Run
+    /// would make none, and what has failed would never be tried again.
+    fn next_attempt(&self, live: &LiveService, environment: &Environment) -> Option<String> {
+        let why = live.condition_text();
+        if let Some(revision) = self.wanted.revision_name() {
+            say(&format!(
+                "{why}; the service names its revision `{revision}`, so Cloud Run makes no new one \
+                 until that name changes"
+            ));
+            return None;
+        }
+        let job = variable(environment, "PVN_JOB_ID")?.to_string_lossy().into_owned();
+        say(&format!("{why}; it is tried again as a new revision"));
+        Some(job)
+    }
+
+    fn info(&mut self) -> Result<u8, Fault> {
+        let live = self.look()?;
+        let CloudRunArguments { project, region, .. } = self.arguments;
+        print_document(&info::output(live.as_ref(), self.wanted.name(), project, region))
+    }
+
+    /// The service as it is, or that there is none. The one call that answers for one service says
+    /// "not there" in words alone, so whatever it fails with that is not known is held against the
+    /// list, which also fails if it is the region that does not exist. (The list alone would not
+    /// do: it has all services of the project, and gcloud asks for its first page only.)
+    fn look(&mut self) -> Result<Option<LiveService>, Fault> {
+        let name = self.wanted.name().to_owned();
+        let asked = ["services", "describe", &name];
+        let ended = self.gcloud(&asked)?;
+        if ended.code == 0 {
+            return Ok(Some(LiveService::new(document(&ended, &asked)?)));
+        }
+        if self.caller.is_stopped() || faults::is_known(&ended.words) {
+            return Err(self.fault(&ended, &asked));
+        }
+        let filter = format!("--filter=metadata.name={name}");
+        let asked = ["services", "list", &filter];
+        let ended = self.gcloud(&asked)?;
+        if ended.code != 0 {
+            return Err(self.fault(&ended, &asked));
+        }
+        let Value::Array(services) = document(&ended, &asked)? else {
+            return Err(Fault::failed("`gcloud run services list` printed no list"));
+        };
+        let mut found = services.into_iter().map(LiveService::new);
+        Ok(found.find(|service| service.name() == name))
+    }
+
+    /// `gcloud run WORDS` here, with its answer in JSON.
+    fn gcloud(&mut self, asked: &[&str]) -> Result<Ended, Fault> {
+        let mut command = words(&["gcloud", "run"]);
+        command.extend(words(asked));
+        command.push(format!("--project={}", self.arguments.project).into());
+        command.push(format!("--region={}", self.arguments.region).into());
+        command.push(OsString::from("--format=json"));
+        self.caller.call(&command, Output::Kept)
+    }
+
+    /// What a failed call comes to.
+    fn fault(&self, ended: &Ended, asked: &[&str]) -> Fault {
+        let call = shown(asked);
+        if self.caller.is_stopped() {
+            let why = format!(
+                "`{call}` was asked to stop, and did; what Cloud Run had accepted by then goes on"
+            );
+            return Fault { code: ended.code, why };
+        }
+        faults::of(&ended.words, &call, ended.code)
+    }
+}
+
+/// A call, for people.
+fn shown(asked: &[&str]) -> String {
+    format!("gcloud run {}", asked.iter().take(2).copied().collect::<Vec<_>>().join(" "))
+}
+
+/// The answer of a call that went well.
+fn document(ended: &Ended, asked: &[&str]) -> Result<Value, Fault> {
+    serde_json::from_slice(&ended.answer).map_err(|error| {
+        Fault::failed(format!("`{}` printed no JSON as it should: {error}", shown(asked)))
+    })
+}

@@ -1,0 +1,196 @@
+//! What gcloud says of a failure of Cloud Run: it ends with 1 whatever it is. Called by
+//! `google_cloud_run`.
+
+use super::super::Fault;
+use super::super::faults::{self, KnownFault};
+
+/// Most letters of gcloud's own sentence that are told: some hold a whole answer.
+const SENTENCE_LETTERS: usize = 300;
+
+/// The failures that are known by text, the particular before the general.
+const FAULTS: &[KnownFault] = &[
+    KnownFault {
+        texts: &["You do not currently have an active account selected"],
+        seen: "gcloud 528",
+        may_pass: false,
+        words: "gcloud has no credentials: give the job GOOGLE_SERVICE_ACCOUNT_JSON, or a workload \
+                identity",
+    },
+    KnownFault {
+        texts: &["invalid_grant", "Invalid JWT Signature", "The credential file is not valid"],
+        seen: "read in gcloud 528",
+        may_pass: false,
+        words: "Google refuses the credentials: the key was deleted or disabled, or the clock here \
+                is wrong",
+    },
+    KnownFault {
+        texts: &["problem refreshing auth tokens", "problem refreshing your current auth tokens"],
+        seen: "read in gcloud 528",
+        may_pass: true,
+        words: "gcloud got no access token",
+    },
+    KnownFault {
+        texts: &["SERVICE_DISABLED", "has not been used in project"],
+        seen: "read in gcloud 528",
+        may_pass: false,
+        words: "the Cloud Run API is off in this project: `gcloud services enable \
+                run.googleapis.com` turns it on",
+    },
+    KnownFault {
+        texts: &[") UNAUTHENTICATED"],
+        seen: "gcloud 528",
+        may_pass: false,
+        words: "Cloud Run does not accept the credentials: they have expired or were revoked",
+    },
+    KnownFault {
+        // The second where it is the project that is asked, as for a service that is new.
+        texts: &[") PERMISSION_DENIED", "does not have permission to access"],
+        seen: "gcloud 528",
+        may_pass: false,
+        words: "not allowed: grant the account roles/run.developer, and \
+                roles/iam.serviceAccountUser on the account that the service runs as",
+    },
+    KnownFault {
+        texts: &[") RESOURCE_EXHAUSTED"],
+        seen: "gcloud 528",
+        may_pass: true,
+        words: "Cloud Run throttles this project, or a quota of it is used up",
+    },
+    KnownFault {
+        texts: &["with different configuration already exists"],
+        seen: "gcloud 528",
+        may_pass: false,
+        words: "the service names its revision, and one of that name exists with other content: \
+                take `spec.template.metadata.name` out, or put the version into it",
+    },
+    KnownFault {
+        texts: &[") ABORTED", ") ALREADY_EXISTS", "is the subject of a conflict"],
+        seen: "gcloud 528",
+        may_pass: true,
+        words: "the service has changed since it was looked at, by somebody else or by a try of \
+                ours whose answer was lost; the next try looks again",
+    },
+    KnownFault {
+        texts: &["is in the process of being deleted"],
+        seen: "read in gcloud 528",
+        may_pass: true,
+        words: "somebody deletes the service; it is made anew once it is gone",
+    },
+    KnownFault {
+        texts: &["Cannot find revision ["],
+        seen: "gcloud 528",
+        may_pass: true,
+        words: "a revision was deleted while it was looked at",
+    },
+    KnownFault {
+        texts: &["HttpError accessing", ") UNAVAILABLE", ") INTERNAL"],
+        seen: "gcloud 528",
+        may_pass: true,
+        words: "Cloud Run answers with an error of its own, and gcloud has retried for 30 s; \
+                status.cloud.google.com tells of outages",
+    },
+    KnownFault {
+        texts: &[
+            "Max retries exceeded with url",
+            "gcloud crashed (ConnectionError)",
+            "gcloud crashed (ProxyError)",
+            "gcloud crashed (ReadTimeout)",
+            "gcloud crashed (ChunkedEncodingError)",
+        ],
+        seen: "gcloud 528",
+        may_pass: true,
+        words: "Cloud Run cannot be reached, or its answer was lost: look at the network, the \
+                proxy, and whether there is such a region",
+    },
+];
+
+/// Whether a text says what it is that failed.
+pub(super) fn is_known(said: &str) -> bool {
+    faults::find(FAULTS, said).is_some()
+}
+
+/// What a failed call comes to.
+pub(super) fn of(said: &str, call: &str, code: u8) -> Fault {
+    let sentence = sentence(said).map(|sentence| format!(": {sentence}")).unwrap_or_default();
+    match faults::find(FAULTS, said) {
+        Some(known) if known.may_pass => Fault::again(format!("{}{sentence}", known.words)),
+        Some(known) => Fault::failed(format!("{}{sentence}", known.words)),
+        None => Fault::failed(format!("`{call}` failed with exit code {code}{sentence}")),
+    }
+}
+
+/// What gcloud says itself, without whose command that was: `ERROR: (gcloud.run…) SENTENCE`.
+fn sentence(said: &str) -> Option<String> {
+    let said = said.lines().filter_map(|line| line.strip_prefix("ERROR: ")).next_back()?;
+    let said = match said.split_once(") ") {
+        Some((command, rest)) if command.starts_with("(gcloud") => rest,
+        _ => said,
+    };
+    let said = said.trim();
+    Some(match said.char_indices().nth(SENTENCE_LETTERS) {
+        Some((at, _)) => format!("{}…", &said[..at]),
+        None => said.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(said: &str) -> (u8, String) {
+        let fault = of(said, "gcloud run services replace", 1);
+        (fault.code, fault.why)
+    }
+
+    #[test]
+    fn a_failure_is_known_by_its_text_and_tells_it() {
+        let denied = "Applying new configuration to Cloud Run service [web] in project [p]\nERROR: \
+                      (gcloud.run.services.replace) PERMISSION_DENIED: Permission \
+                      'run.services.update' denied on resource 'web'.";
+        let (code, why) = told(denied);
+        assert_eq!(code, 1);
+        assert!(why.starts_with("not allowed: grant the account roles/run.developer"), "{why}");
+        assert!(why.ends_with("Permission 'run.services.update' denied on resource 'web'."));
+        for (said, code) in [
+            (") RESOURCE_EXHAUSTED: Quota exceeded", 75),
+            (") ABORTED: Conflict for resource 'web': version 'A' was specified", 75),
+            (") ALREADY_EXISTS: Resource 'web' already exists", 75),
+            (
+                ") ALREADY_EXISTS: Revision named 'a' with different configuration already exists.",
+                1,
+            ),
+            (") Namespaces instance [p] is the subject of a conflict: Resource exists.", 75),
+            (") [a@b] does not have permission to access namespaces instance [p]: x", 1),
+            (") UNAUTHENTICATED: Request had invalid authentication credentials.", 1),
+            (") HttpError accessing <http://x>: response: <{'status': 503}>", 75),
+        ] {
+            assert_eq!(
+                told(&format!("ERROR: (gcloud.run.services.replace{said}")).0,
+                code,
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_line_says_where_it_was_seen() {
+        assert!(FAULTS.iter().all(|known| known.seen.ends_with("gcloud 528")));
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_failure_with_the_servers_own_words() {
+        let said = "ERROR: (gcloud.run.services.replace) spec.template.spec: must be set\n";
+        assert_eq!(
+            told(said),
+            (
+                1,
+                "`gcloud run services replace` failed with exit code 1: spec.template.spec: must \
+                 be set"
+                    .to_owned()
+            )
+        );
+        assert!(!is_known("ERROR: (gcloud.run.services.describe) Cannot find service [web]"));
+        assert_eq!(told("").1, "`gcloud run services replace` failed with exit code 1");
+        assert!(told(&format!("ERROR: {}", "ä".repeat(900))).1.ends_with("ä…"));
+    }
+}
