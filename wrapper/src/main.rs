@@ -8,6 +8,7 @@
 // `raw` has the real `main`; a test program needs that of its harness.
 #![cfg_attr(not(test), no_main)]
 
+mod adopt;
 mod args;
 mod capture;
 mod copying;
@@ -82,9 +83,9 @@ fn begin() -> u8 {
         None => Arguments::read(&raw).map(|arguments| arguments.what),
     };
     let what = what.and_then(|what| match what {
-        What::Exec(options) => tool::adopt(*options).map(|options| What::Exec(Box::new(options))),
+        What::Exec(options) => adopt::adopt(*options).map(|options| What::Exec(Box::new(options))),
         What::Tool(tool) if !tool.is_within() => {
-            tool::alone(&raw).map(|options| What::Exec(Box::new(options)))
+            adopt::alone(&raw).map(|options| What::Exec(Box::new(options)))
         }
         what => Ok(what),
     });

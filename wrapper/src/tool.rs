@@ -8,8 +8,8 @@
 //! lie that are handed over, and that one runs the tool:
 //!
 //! ```text
-//! pvn-wrapper terraform plan                     adopt: what is to be handed over, and from where
-//!   └─ pvn-wrapper terraform plan --within DIR   run: one command of the tool after the other
+//! pvn-wrapper terraform plan                    `adopt`: what is handed over, and from where
+//!   └─ pvn-wrapper terraform plan --within DIR  `run`: one command of the tool after the other
 //!        └─ terraform plan …
 //! ```
 //!
@@ -18,12 +18,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::args::{Arguments, DeclaredInput, DeclaredOutput, ExecArguments, ExitCodes, What};
 use crate::exit;
 use crate::spawn::Environment;
 use crate::writer::say;
@@ -32,8 +31,8 @@ mod aws_ecs;
 mod before;
 mod call;
 mod faults;
-mod pulumi;
 mod google_cloud_run;
+mod pulumi;
 mod scratch;
 mod terraform;
 
@@ -48,7 +47,7 @@ pub(crate) enum Tool {
     /// Terraform or OpenTofu: the plan of a configuration, and exactly that plan applied
     Terraform {
         #[command(subcommand)]
-        step: terraform::Step,
+        step: terraform::TerraformStep,
     },
     /// Pulumi: the preview of a stack, and the stack brought to what its program says
     Pulumi {
@@ -70,7 +69,7 @@ pub(crate) enum Tool {
 /// What every tool takes.
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
-pub(crate) struct Common {
+pub(crate) struct ToolArguments {
     /// A command that the shell runs first, such as a login; what it exports and where it changes
     /// to holds for the tool. May be given more than once
     #[arg(long = "pre-run", value_name = "CMD")]
@@ -90,19 +89,19 @@ pub(crate) struct Common {
 }
 
 /// What a step of a tool asks of the run around it.
-struct Needs {
+pub(crate) struct Needs {
     /// In one word, for the name of its directory: `terraform-plan`.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// What is put in place before: path below the directory, reference.
-    inputs: Handed,
+    pub(crate) inputs: Handed,
     /// What is handed over after: name, path below the directory.
-    outputs: Handed,
+    pub(crate) outputs: Handed,
     /// The exit codes after which all that must be there, as `--success-exit-codes` has them.
-    success_exit_codes: &'static str,
+    pub(crate) success_exit_codes: &'static str,
 }
 
 impl Tool {
-    fn common(&self) -> &Common {
+    fn common(&self) -> &ToolArguments {
         match self {
             Self::Terraform { step } => step.common(),
             Self::Pulumi { step } => step.common(),
@@ -111,7 +110,8 @@ impl Tool {
         }
     }
 
-    fn needs(&self) -> Needs {
+    /// What its step asks of the run around it.
+    pub(crate) fn needs(&self) -> Needs {
         match self {
             Self::Terraform { step } => step.needs(),
             Self::Pulumi { step } => step.needs(),
@@ -167,17 +167,6 @@ impl Fault {
     }
 }
 
-/// The run of `exec` that a command line of a tool stands for.
-pub(crate) fn alone(raw: &[OsString]) -> Result<ExecArguments, clap::Error> {
-    let program = OsString::from(PROGRAM);
-    let command = std::iter::once(program.clone()).chain(raw.iter().skip(1).cloned());
-    let exec = [program, "exec".into(), "--".into()].into_iter().chain(command);
-    match Arguments::read(&exec.collect::<Vec<_>>())?.what {
-        What::Exec(options) => adopt(*options),
-        _ => unreachable!("`exec` was asked for"),
-    }
-}
-
 /// Whether a word of the command line is the name of a tool.
 pub(crate) fn is_tool(word: &OsStr) -> bool {
     word.to_str().is_some_and(Tool::has_subcommand)
@@ -197,54 +186,4 @@ fn print_document(document: &impl Serialize) -> Result<u8, Fault> {
 /// These arguments, for a command line.
 fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
-}
-
-const PROGRAM: &str = "pvn-wrapper";
-
-/// A run whose command is the wrapper's own for a tool becomes the tool's: it is run by this
-/// program, whatever is at the path, and hands over what the tool's step leaves. Any other stays as
-/// it is.
-pub(crate) fn adopt(mut options: ExecArguments) -> Result<ExecArguments, clap::Error> {
-    let is_ours = |program: &OsString| Path::new(program).file_name() == Some(OsStr::new(PROGRAM));
-    if !options.command.first().is_some_and(is_ours) {
-        return Ok(options);
-    }
-    // Whatever else it may be asked is its own business, mistakes too.
-    if !options.command.get(1).is_some_and(|word| is_tool(word)) {
-        return Ok(options);
-    }
-    let What::Tool(tool) = Arguments::read(&options.command)?.what else { return Ok(options) };
-    if tool.is_within() {
-        return Ok(options);
-    }
-    let needs = tool.needs();
-    let scratch = Scratch::of(needs.name);
-    let below = |path: &str| scratch.path().join(path);
-    options.inputs.extend(needs.inputs.iter().map(|(path, reference)| DeclaredInput {
-        path: below(path),
-        reference: (*reference).to_owned(),
-    }));
-    options.outputs.extend(
-        needs
-            .outputs
-            .iter()
-            .map(|(name, path)| DeclaredOutput { name: (*name).to_owned(), path: below(path) }),
-    );
-    options.success_exit_codes =
-        ExitCodes::parse(needs.success_exit_codes).expect("a list that is written here is one");
-    options.command = inner(&options.command, scratch.path());
-    options.scratch = Some(scratch);
-    Ok(options)
-}
-
-/// The command line of the inner process: that of the outer one, within the directory.
-fn inner(command: &[OsString], within: &Path) -> Vec<OsString> {
-    // Behind the tool and its step, which stand before all flags.
-    let (words, flags) = command.split_at(3.min(command.len()));
-    let own = std::env::current_exe().map_or_else(|_| words[0].clone(), OsString::from);
-    let mut inner = vec![own];
-    inner.extend_from_slice(&words[1..]);
-    inner.extend(["--within".into(), within.into()]);
-    inner.extend_from_slice(flags);
-    inner
 }

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 
 use self::cli::Aws;
 use self::definition::{EcsPlace, EcsTarget};
-use super::{Common, Fault, Needs};
+use super::{Fault, Needs, ToolArguments};
 use crate::spawn::{Environment, variable};
 
 mod apply;
@@ -65,7 +65,11 @@ pub(crate) struct EcsArguments {
     service_name: Option<String>,
 
     /// The service is somebody else's: only its task definition is looked at and changed
-    #[arg(long)]
+    #[arg(
+        long, num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", value_name = "BOOL", action = clap::ArgAction::Set,
+        value_parser = switch
+    )]
     update_task_definition_only: bool,
 
     /// The role that is assumed for all calls
@@ -73,7 +77,7 @@ pub(crate) struct EcsArguments {
     assume_role_arn: Option<String>,
 
     #[command(flatten)]
-    common: Common,
+    common: ToolArguments,
 }
 
 /// What was given, unless it is empty, as a template that found nothing leaves it.
@@ -88,7 +92,7 @@ impl EcsStep {
         }
     }
 
-    pub(super) fn common(&self) -> &Common {
+    pub(super) fn common(&self) -> &ToolArguments {
         &self.arguments().common
     }
 
@@ -135,4 +139,13 @@ fn session(environment: &Environment) -> String {
     let name = std::iter::once("pvn".to_owned()).chain(parts).collect::<Vec<_>>().join("-");
     let allowed = |c: char| c.is_ascii_alphanumeric() || "+=,.@-_".contains(c);
     name.chars().map(|c| if allowed(c) { c } else { '-' }).take(SESSION_NAME_LIMIT).collect()
+}
+
+/// `true` or `false`; empty, as a parameter that nobody filled, is `false`.
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "true" => Ok(true),
+        "false" | "" => Ok(false),
+        _ => Err("write `true` or `false`".to_owned()),
+    }
 }

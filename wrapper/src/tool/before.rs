@@ -5,8 +5,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::call::Caller;
-use super::{Common, Fault};
+use super::call::ToolCaller;
+use super::{Fault, ToolArguments};
 
 /// Behind the commands the shell becomes the tool's process.
 const LAST: &str = "exec \"$@\"";
@@ -17,7 +17,7 @@ fn mark(within: &Path) -> PathBuf {
 }
 
 /// Runs the commands in one shell, which becomes this program once more, and ends as that does.
-pub(super) fn run(common: &Common, within: &Path, raw: &[OsString]) -> Result<u8, Fault> {
+pub(super) fn run(common: &ToolArguments, within: &Path, raw: &[OsString]) -> Result<u8, Fault> {
     let mark = mark(within);
     match std::fs::remove_file(&mark) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -35,7 +35,7 @@ pub(super) fn run(common: &Common, within: &Path, raw: &[OsString]) -> Result<u8
         vec![common.shell.clone().into(), "-c".into(), script.into(), "pre-run".into()];
     command.extend_from_slice(raw);
     command.push("--prepared".into());
-    let ended = Caller::new()?.in_silence(&command)?;
+    let ended = ToolCaller::new()?.in_silence(&command)?;
     if mark.exists() {
         return Ok(ended.code);
     }
@@ -48,7 +48,7 @@ pub(super) fn run(common: &Common, within: &Path, raw: &[OsString]) -> Result<u8
 }
 
 /// Leaves the mark, if this process came out of the shell.
-pub(super) fn say_prepared(common: &Common, within: &Path) -> Result<(), Fault> {
+pub(super) fn say_prepared(common: &ToolArguments, within: &Path) -> Result<(), Fault> {
     if !common.prepared {
         return Ok(());
     }

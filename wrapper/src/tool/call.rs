@@ -33,7 +33,7 @@ const LEFT_OPEN: Duration = Duration::from_secs(1);
 const PIECE_BYTES: usize = 16 << 10;
 
 /// What a call left.
-pub(super) struct Ended {
+pub(super) struct CallEnd {
     /// Its exit code, or 128 and the number of the signal that ended it.
     pub(super) code: u8,
     /// What it wrote to standard output, where that was asked for.
@@ -48,16 +48,16 @@ pub(super) enum Output<'a> {
     Shown,
     /// To our standard error: ours is for a document.
     Aside,
-    /// Into [`Ended::answer`].
+    /// Into [`CallEnd::answer`].
     Kept,
-    /// To ours, and its end into [`Ended::answer`]: some tools say there why they failed.
+    /// To ours, and its end into [`CallEnd::answer`]: some tools say there why they failed.
     Followed,
     /// Into this file.
     Into(&'a File),
 }
 
 /// Calls one program after the other.
-pub(super) struct Caller {
+pub(super) struct ToolCaller {
     signals: SignalFd,
     /// Variables beside those that we got.
     variables: Vec<(OsString, OsString)>,
@@ -65,7 +65,7 @@ pub(super) struct Caller {
     stopped: bool,
 }
 
-impl Caller {
+impl ToolCaller {
     pub(super) fn new() -> Result<Self, Fault> {
         let signals = signals::descriptor()
             .map_err(|error| Fault::failed(format!("cannot wait for signals: {error}")))?;
@@ -86,7 +86,7 @@ impl Caller {
     }
 
     /// Runs a program and shows its command line first, so that a person can run it again.
-    pub(super) fn call(&mut self, command: &[OsString], to: Output<'_>) -> Result<Ended, Fault> {
+    pub(super) fn call(&mut self, command: &[OsString], to: Output<'_>) -> Result<CallEnd, Fault> {
         let line: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         // Nobody may read it.
         let _ = writeln!(io::stderr(), "+ {}", line.join(" "));
@@ -94,11 +94,11 @@ impl Caller {
     }
 
     /// The same without showing it.
-    pub(super) fn in_silence(&mut self, command: &[OsString]) -> Result<Ended, Fault> {
+    pub(super) fn in_silence(&mut self, command: &[OsString]) -> Result<CallEnd, Fault> {
         self.run(command, Output::Shown)
     }
 
-    fn run(&mut self, command: &[OsString], to: Output<'_>) -> Result<Ended, Fault> {
+    fn run(&mut self, command: &[OsString], to: Output<'_>) -> Result<CallEnd, Fault> {
         let name = command[0].to_string_lossy();
         if self.stopped {
             return Err(Fault::failed(format!("stopped before `{name}` was run")));
@@ -130,7 +130,7 @@ impl Caller {
             )));
         }
         let code = status.code().or_else(|| status.signal().map(|number| 128 + number));
-        Ok(Ended {
+        Ok(CallEnd {
             code: code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX),
             answer,
             words: String::from_utf8_lossy(&words).into_owned(),

@@ -16,8 +16,8 @@ use serde_json::Value;
 use self::key::KeyFile;
 use self::live::LiveService;
 use self::wanted::{Ownership, WantedService};
-use super::call::{Caller, Ended, Output};
-use super::{Common, Fault, Needs, print_document, words};
+use super::call::{CallEnd, Output, ToolCaller};
+use super::{Fault, Needs, ToolArguments, print_document, words};
 use crate::spawn::{Environment, variable};
 use crate::writer::say;
 
@@ -67,7 +67,7 @@ pub(crate) struct CloudRunArguments {
     service_spec: String,
 
     #[command(flatten)]
-    common: Common,
+    common: ToolArguments,
 }
 
 impl CloudRunStep {
@@ -77,7 +77,7 @@ impl CloudRunStep {
         }
     }
 
-    pub(super) fn common(&self) -> &Common {
+    pub(super) fn common(&self) -> &ToolArguments {
         &self.arguments().common
     }
 
@@ -93,7 +93,7 @@ impl CloudRunStep {
     pub(super) fn run(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {
         let arguments = self.arguments();
         let wanted = WantedService::read(&arguments.service_spec, &arguments.project)?;
-        let mut caller = Caller::new()?;
+        let mut caller = ToolCaller::new()?;
         for (name, value) in DEFAULTS {
             caller.default(name, value);
         }
@@ -112,7 +112,7 @@ impl CloudRunStep {
 
 /// One service, by gcloud.
 struct CloudRun<'a> {
-    caller: Caller,
+    caller: ToolCaller,
     arguments: &'a CloudRunArguments,
     wanted: WantedService,
 }
@@ -236,7 +236,7 @@ impl CloudRun<'_> {
     }
 
     /// `gcloud run WORDS` here, with its answer in JSON.
-    fn gcloud(&mut self, asked: &[&str]) -> Result<Ended, Fault> {
+    fn gcloud(&mut self, asked: &[&str]) -> Result<CallEnd, Fault> {
         let mut command = words(&["gcloud", "run"]);
         command.extend(words(asked));
         command.push(format!("--project={}", self.arguments.project).into());
@@ -246,7 +246,7 @@ impl CloudRun<'_> {
     }
 
     /// What a failed call comes to.
-    fn fault(&self, ended: &Ended, asked: &[&str]) -> Fault {
+    fn fault(&self, ended: &CallEnd, asked: &[&str]) -> Fault {
         let call = shown(asked);
         if self.caller.is_stopped() {
             let why = format!(
@@ -264,7 +264,7 @@ fn shown(asked: &[&str]) -> String {
 }
 
 /// The answer of a call that went well.
-fn document(ended: &Ended, asked: &[&str]) -> Result<Value, Fault> {
+fn document(ended: &CallEnd, asked: &[&str]) -> Result<Value, Fault> {
     serde_json::from_slice(&ended.answer).map_err(|error| {
         Fault::failed(format!("`{}` printed no JSON as it should: {error}", shown(asked)))
     })

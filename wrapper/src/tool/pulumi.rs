@@ -18,8 +18,8 @@ use schema::shown;
 use serde_json::Value;
 
 use self::preview::{Preview, PreviewDigest};
-use super::call::{Caller, Ended, Output};
-use super::{Common, Fault, Needs};
+use super::call::{CallEnd, Output, ToolCaller};
+use super::{Fault, Needs, ToolArguments};
 use crate::exit;
 
 mod failure;
@@ -58,7 +58,7 @@ pub(crate) struct PulumiArguments {
     prefix: Vec<ShellWords>,
 
     #[command(flatten)]
-    common: Common,
+    common: ToolArguments,
 }
 
 /// Arguments as a shell takes them.
@@ -78,7 +78,7 @@ impl PulumiStep {
         }
     }
 
-    pub(super) fn common(&self) -> &Common {
+    pub(super) fn common(&self) -> &ToolArguments {
         &self.arguments().common
     }
 
@@ -96,7 +96,7 @@ impl PulumiStep {
     }
 
     pub(super) fn run(&self, within: &Path) -> Result<u8, Fault> {
-        let mut caller = Caller::new()?;
+        let mut caller = ToolCaller::new()?;
         caller.default("PULUMI_SKIP_UPDATE_CHECK", "true");
         let PulumiArguments { stack, prefix, .. } = self.arguments();
         let mut program: Vec<String> =
@@ -113,14 +113,14 @@ impl PulumiStep {
 
 /// How it is called, and for which stack.
 struct Pulumi<'a> {
-    caller: Caller,
+    caller: ToolCaller,
     program: Vec<String>,
     stack: &'a str,
 }
 
 impl Pulumi<'_> {
     /// Calls it for the stack.
-    fn call(&mut self, arguments: &[&str], to: Output<'_>) -> Result<Ended, Fault> {
+    fn call(&mut self, arguments: &[&str], to: Output<'_>) -> Result<CallEnd, Fault> {
         let program = self.program.iter().map(String::as_str);
         let words = program.chain(arguments.iter().copied()).chain(["--stack", self.stack]);
         let command: Vec<OsString> = words.map(OsString::from).collect();
@@ -128,7 +128,7 @@ impl Pulumi<'_> {
     }
 
     /// What a failed call comes to; `reason`: what it said on standard output of why.
-    fn fault(&self, ended: &Ended, step: &str, reason: Option<String>) -> Fault {
+    fn fault(&self, ended: &CallEnd, step: &str, reason: Option<String>) -> Fault {
         let program: Vec<String> =
             self.program.iter().map(|word| shown::shell_word(word)).collect();
         let program = program.join(" ");

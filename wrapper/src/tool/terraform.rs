@@ -11,9 +11,9 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 
-use super::call::{Caller, Ended, Output, first_on_path};
+use super::call::{CallEnd, Output, ToolCaller, first_on_path};
 use super::faults::{self, KnownFault};
-use super::{Common, Fault, Needs, words};
+use super::{Fault, Needs, ToolArguments, words};
 use crate::exit;
 use crate::spawn::{Environment, variable};
 
@@ -35,7 +35,7 @@ const DATA: &str = "data";
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Step {
+pub(crate) enum TerraformStep {
     /// Make a plan: 0 no change, 2 changes, 1 an error. Hands over `plan`, `plan-explanation` and
     /// `plan-json`
     Plan(StepArguments),
@@ -52,7 +52,7 @@ pub(crate) struct StepArguments {
     init_args: Vec<String>,
 
     #[command(flatten)]
-    common: Common,
+    common: ToolArguments,
 }
 
 /// Failures that exist only as text.
@@ -111,14 +111,14 @@ const FAULTS: &[KnownFault] = &[
     },
 ];
 
-impl Step {
+impl TerraformStep {
     fn arguments(&self) -> &StepArguments {
         match self {
             Self::Plan(arguments) | Self::Apply(arguments) | Self::Info(arguments) => arguments,
         }
     }
 
-    pub(super) fn common(&self) -> &Common {
+    pub(super) fn common(&self) -> &ToolArguments {
         &self.arguments().common
     }
 
@@ -153,7 +153,7 @@ impl Step {
                  of the machine where the job runs",
             )
         })?;
-        let mut caller = Caller::new()?;
+        let mut caller = ToolCaller::new()?;
         caller.default("TF_IN_AUTOMATION", "1");
         caller.default("TF_INPUT", "0");
         caller.default("CHECKPOINT_DISABLE", "1");
@@ -176,20 +176,20 @@ impl Step {
 /// The program, and where its files are.
 struct Terraform<'a> {
     program: &'static str,
-    caller: Caller,
+    caller: ToolCaller,
     within: &'a Path,
 }
 
 impl Terraform<'_> {
     /// Calls it.
-    fn call(&mut self, arguments: &[OsString], to: Output<'_>) -> Result<Ended, Fault> {
+    fn call(&mut self, arguments: &[OsString], to: Output<'_>) -> Result<CallEnd, Fault> {
         let mut command = vec![OsString::from(self.program)];
         command.extend_from_slice(arguments);
         self.caller.call(&command, to)
     }
 
     /// What a failed call comes to.
-    fn fault(&self, ended: &Ended, call: &str) -> Fault {
+    fn fault(&self, ended: &CallEnd, call: &str) -> Fault {
         let call = format!("{} {call}", self.program);
         if self.caller.is_stopped() {
             return Fault { code: ended.code, why: format!("`{call}` was asked to stop, and did") };
@@ -199,7 +199,7 @@ impl Terraform<'_> {
     }
 
     /// Calls it, and takes any code but 0 for a failure.
-    fn must(&mut self, arguments: &[OsString], to: Output<'_>) -> Result<Ended, Fault> {
+    fn must(&mut self, arguments: &[OsString], to: Output<'_>) -> Result<CallEnd, Fault> {
         let ended = self.call(arguments, to)?;
         if ended.code == 0 {
             return Ok(ended);
@@ -235,7 +235,7 @@ impl Terraform<'_> {
         let mut show = words(&["show", "-json"]);
         show.push(file.clone().into());
         let json = self.must(&show, Output::Kept)?.answer;
-        let plan = plan::Plan::read(&json).map_err(|error| {
+        let plan = plan::TerraformPlan::read(&json).map_err(|error| {
             Fault::failed(format!("`{} show -json` printed no plan: {error}", self.program))
         })?;
         let mut document = self.create(DOCUMENT)?;

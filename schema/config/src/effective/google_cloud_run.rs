@@ -16,12 +16,18 @@ const ORIGINS: Origins = &[
     ("proxyRuntime", "proxyRuntime"),
     ("parameters", ""),
     ("fetch", ""),
+    ("fetch/taskConfig/program/image", "image"),
+    ("fetch/taskConfig/k8s", "serviceAccount"),
     ("fetch/pollInterval", "pollInterval"),
     ("fetch/steadyStatePollInterval", "steadyStatePollInterval"),
     ("fetch/env/GOOGLE_SERVICE_ACCOUNT_JSON", "serviceAccountJson"),
     ("apply", ""),
+    ("apply/taskConfig/program/image", "image"),
+    ("apply/taskConfig/k8s", "serviceAccount"),
     ("apply/env/GOOGLE_SERVICE_ACCOUNT_JSON", "serviceAccountJson"),
     ("getInfo", ""),
+    ("getInfo/taskConfig/program/image", "image"),
+    ("getInfo/taskConfig/k8s", "serviceAccount"),
     ("getInfo/env/GOOGLE_SERVICE_ACCOUNT_JSON", "serviceAccountJson"),
 ];
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use serde_json::Value;
 
 use super::super::Fault;
-use super::super::call::{Caller, Output};
+use super::super::call::{Output, ToolCaller};
 use super::error;
 use super::service::text;
 
@@ -20,7 +20,7 @@ const ATTEMPTS: &str = "3";
 
 /// The program, with whatever credentials it finds.
 pub(super) struct Aws {
-    caller: Caller,
+    caller: ToolCaller,
     region: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Aws {
         role: Option<&str>,
         session: &str,
     ) -> Result<Self, Fault> {
-        let mut caller = Caller::new()?;
+        let mut caller = ToolCaller::new()?;
         caller.default("AWS_PAGER", "");
         caller.default("AWS_CLI_AUTO_PROMPT", "off");
         // The old one waits for 8 s where nobody listens, and does not know all that passes.

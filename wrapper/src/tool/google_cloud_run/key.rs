@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::super::Fault;
-use super::super::call::Caller;
+use super::super::call::ToolCaller;
 use crate::exit;
 use crate::spawn::{Environment, variable};
 
@@ -30,7 +30,7 @@ impl KeyFile {
     pub(super) fn of(
         environment: &Environment,
         within: &Path,
-        caller: &mut Caller,
+        caller: &mut ToolCaller,
     ) -> Result<Option<Self>, Fault> {
         let Some(key) = variable(environment, VARIABLE) else { return Ok(None) };
         let key = key.to_string_lossy();

@@ -7,7 +7,7 @@
 use schema::shown;
 
 use super::super::Fault;
-use super::super::call::Ended;
+use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
 
 /// Of a backend of one's own. Seen with Pulumi main of 2026-08.
@@ -74,7 +74,7 @@ const STACK_TYPE: &str = "pulumi:pulumi:Stack";
 
 /// A call that failed.
 pub(super) struct Failed<'a> {
-    pub(super) ended: &'a Ended,
+    pub(super) ended: &'a CallEnd,
     /// What it printed of why.
     pub(super) reason: Option<String>,
     /// As it is called.
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     fn fault(code: u8, said: &str, reason: Option<&str>) -> (u8, String) {
-        let ended = Ended { code, answer: Vec::new(), words: said.to_owned() };
+        let ended = CallEnd { code, answer: Vec::new(), words: said.to_owned() };
         let fault = of(&Failed {
             ended: &ended,
             reason: reason.map(str::to_owned),

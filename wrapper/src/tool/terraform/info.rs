@@ -20,7 +20,7 @@ struct RootOutput {
 
 /// What of `state pull` is no resource's.
 #[derive(Deserialize)]
-struct State {
+struct StateFile {
     serial: u64,
     #[serde(default)]
     terraform_version: String,
@@ -37,7 +37,7 @@ pub(super) fn print(terraform: &mut Terraform<'_>) -> Result<u8, Fault> {
     let state = if state.trim_ascii().is_empty() {
         "none yet".to_owned()
     } else {
-        let State { serial, terraform_version, resources } = read(&state, "state pull")?;
+        let StateFile { serial, terraform_version, resources } = read(&state, "state pull")?;
         let count = resources.len();
         let plural = if count == 1 { "" } else { "s" };
         format!("serial {serial}, {count} resource{plural}, written by {terraform_version}")

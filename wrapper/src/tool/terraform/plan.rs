@@ -14,11 +14,11 @@ const SENSITIVE: &str = "(sensitive value)";
 
 /// What changes.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Plan {
+pub(super) struct TerraformPlan {
     format_version: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     terraform_version: Option<String>,
-    /// Filled in by [`Plan::read`].
+    /// Filled in by [`TerraformPlan::read`].
     #[serde(default)]
     summary: Summary,
     #[serde(default)]
@@ -26,7 +26,7 @@ pub(super) struct Plan {
     #[serde(default)]
     resource_drift: Vec<ResourceChange>,
     #[serde(default)]
-    output_changes: std::collections::BTreeMap<String, Change>,
+    output_changes: std::collections::BTreeMap<String, PlannedChange>,
 }
 
 /// How many resources are changed in which way; a replaced one is destroyed and added.
@@ -47,11 +47,11 @@ struct ResourceChange {
     previous_address: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     action_reason: Option<String>,
-    change: Change,
+    change: PlannedChange,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Change {
+struct PlannedChange {
     actions: Vec<String>,
     #[serde(default)]
     before: Value,
@@ -67,7 +67,7 @@ struct Change {
     importing: Option<Value>,
 }
 
-impl Plan {
+impl TerraformPlan {
     /// Reads one, without what is sensitive in it.
     pub(super) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         let mut plan: Self = serde_json::from_slice(json)?;
@@ -106,10 +106,10 @@ impl Plan {
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
         match (told.is_empty(), self.output_changes.len()) {
-            (false, _) => format!("Plan: {}", told.join(", ")),
-            (true, 0) => "Plan: no changes".to_owned(),
-            (true, 1) => "Plan: 1 output to change, no resource".to_owned(),
-            (true, count) => format!("Plan: {count} outputs to change, no resource"),
+            (false, _) => format!("TerraformPlan: {}", told.join(", ")),
+            (true, 0) => "TerraformPlan: no changes".to_owned(),
+            (true, 1) => "TerraformPlan: 1 output to change, no resource".to_owned(),
+            (true, count) => format!("TerraformPlan: {count} outputs to change, no resource"),
         }
     }
 }
@@ -142,7 +142,7 @@ impl ResourceChange {
     }
 }
 
-impl Change {
+impl PlannedChange {
     fn has_none_but(&self, action: &str) -> bool {
         self.actions.iter().all(|is| is == action)
     }
@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    fn plan(changes: &Value) -> Plan {
+    fn plan(changes: &Value) -> TerraformPlan {
         let json = json!({
             "format_version": "1.2",
             "variables": {"password": {"value": "hunter2"}},
@@ -188,7 +188,7 @@ mod tests {
                 "same": {"actions": ["no-op"], "before": "a", "after": "a"},
             },
         });
-        Plan::read(json.to_string().as_bytes()).unwrap()
+        TerraformPlan::read(json.to_string().as_bytes()).unwrap()
     }
 
     #[test]
@@ -197,19 +197,19 @@ mod tests {
         let check = |changes: Value, expected: &str| {
             assert_eq!(plan(&changes).summary(), expected);
         };
-        check(json!([change(&["create"]), change(&["create"])]), "Plan: 2 to add");
-        check(json!([change(&["delete", "create"])]), "Plan: 1 to add, 1 to destroy");
-        check(json!([change(&["update"]), change(&["no-op"])]), "Plan: 1 to change");
+        check(json!([change(&["create"]), change(&["create"])]), "TerraformPlan: 2 to add");
+        check(json!([change(&["delete", "create"])]), "TerraformPlan: 1 to add, 1 to destroy");
+        check(json!([change(&["update"]), change(&["no-op"])]), "TerraformPlan: 1 to change");
         check(
             json!([change(&["no-op"]), change(&["read"])]),
-            "Plan: 1 output to change, no resource",
+            "TerraformPlan: 1 output to change, no resource",
         );
         check(
             json!([
                 {"address": "a.c", "previous_address": "a.b", "change": {"actions": ["no-op"]}},
                 {"address": "a.d", "change": {"actions": ["no-op"], "importing": {"id": "i"}}},
             ]),
-            "Plan: 1 to import, 1 to move",
+            "TerraformPlan: 1 to import, 1 to move",
         );
     }
 
