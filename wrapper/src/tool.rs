@@ -13,8 +13,8 @@
 //!        └─ terraform plan …
 //! ```
 //!
-//! `pvn-wrapper exec … -- pvn-wrapper terraform plan` is the same run, with flags of `exec`: what the
-//! scheduler starts.
+//! `pvn-wrapper exec … -- pvn-wrapper terraform plan` is the same run, with flags of `exec`: what
+//! the scheduler starts.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -32,6 +32,7 @@ mod before;
 mod call;
 mod faults;
 mod google_cloud_run;
+mod ownership;
 mod pulumi;
 mod scratch;
 mod terraform;
@@ -159,6 +160,11 @@ impl Fault {
     /// The tool, or what it needs, failed.
     fn failed(why: impl Into<String>) -> Self {
         Self { code: exit::FAILED, why: why.into() }
+    }
+
+    /// Whoever wrote the command line is mistaken.
+    fn usage(why: impl Into<String>) -> Self {
+        Self { code: exit::OURS, why: why.into() }
     }
 
     /// The same, and another try may do.

@@ -15,8 +15,9 @@ use serde_json::Value;
 
 use self::key::KeyFile;
 use self::live::LiveService;
-use self::wanted::{Ownership, WantedService};
+use self::wanted::WantedService;
 use super::call::{CallEnd, Output, ToolCaller};
+use super::ownership::Ownership;
 use super::{Fault, Needs, ToolArguments, print_document, words};
 use crate::spawn::{Environment, variable};
 use crate::writer::say;

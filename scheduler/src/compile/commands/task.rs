@@ -107,8 +107,8 @@ impl Maker<'_> {
     /// That an image that a parameter names is named by its value.
     fn check_image(&self, program: &Program, place: &DocumentField, problems: &mut Problems) {
         let Some(image) = &program.image else { return };
-        if matches!(template::render(image, self.scope), Ok(Rendered::Text(text)) if text.is_empty())
-        {
+        let rendered = template::render(image, self.scope);
+        if matches!(rendered, Ok(Rendered::Text(text)) if text.is_empty()) {
             let problem = place.field("image").problem(format!(
                 "there is no image to run on a Kubernetes runtime: `{}` is empty",
                 image.as_str()

@@ -91,7 +91,8 @@ async fn eject(
     });
     document.map(|document| Json(EjectedRuntime { document })).ok_or_else(|| {
         Error::conflict(format!(
-            "runtime `{}` is of kind `{}`, which is not made to commands: there is nothing to print",
+            "runtime `{}` is of kind `{}`, which is not made to commands: there is nothing to \
+             print",
             runtime.name, runtime.kind
         ))
     })

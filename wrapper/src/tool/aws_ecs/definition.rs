@@ -5,9 +5,9 @@ use schema::id::BlobId;
 use serde_json::{Map, Value, json};
 
 use super::super::Fault;
+use super::super::ownership::{Ownership, of_job};
 use super::{EcsArguments, given};
-use crate::exit;
-use crate::spawn::{Environment, variable};
+use crate::spawn::Environment;
 
 /// The tag that says whose a task definition is: `SERVICE_ID/CHANNEL_ID`.
 pub(super) const ID_TAG: &str = "pvn:id";
@@ -28,14 +28,6 @@ pub(super) struct EcsPlace {
     pub(super) service: String,
 }
 
-/// What makes a task definition ours.
-#[derive(Debug)]
-pub(super) struct Ownership {
-    pub(super) id: String,
-    pub(super) version: String,
-    pub(super) digest: String,
-}
-
 /// What is wanted of a service.
 #[derive(Debug)]
 pub(super) struct EcsTarget {
@@ -47,6 +39,8 @@ pub(super) struct EcsTarget {
     pub(super) service_definition: Map<String, Value>,
     pub(super) is_task_definition_only: bool,
     pub(super) ownership: Ownership,
+    /// Of the task definition.
+    pub(super) digest: String,
 }
 
 impl EcsPlace {
@@ -69,7 +63,7 @@ impl EcsPlace {
                 let service = of_job(environment, "PVN_SERVICE");
                 let channel = of_job(environment, "PVN_RELEASE_CHANNEL");
                 service.and_then(|service| Ok(format!("{service}-{}", channel?))).map_err(|_| {
-                    usage(
+                    Fault::usage(
                         "the service has no name: give it with `--service-name`, or as \
                          `serviceName` of the service definition",
                     )
@@ -85,7 +79,9 @@ impl EcsTarget {
         let service_definition = service_definition(arguments)?;
         let place = EcsPlace::named(arguments, &service_definition, environment)?;
         let Some(task_definition) = given(arguments.task_definition.as_ref()) else {
-            return Err(usage("there is no task definition: give it with `--task-definition`"));
+            return Err(Fault::usage(
+                "there is no task definition: give it with `--task-definition`",
+            ));
         };
         let mut task_definition = read(task_definition, "task definition")?;
         let family =
@@ -94,13 +90,8 @@ impl EcsTarget {
             return Err(Fault::failed("the task definition's `family` is no text"));
         };
         let task_definition = Value::Object(task_definition);
-        let id = format!(
-            "{}/{}",
-            of_job(environment, "PVN_SERVICE_ID")?,
-            of_job(environment, "PVN_RELEASE_CHANNEL_ID")?
-        );
-        let version = of_job(environment, "PVN_SERVICE_VERSION")?;
-        let ownership = Ownership { id, version, digest: digest(&task_definition) };
+        let ownership = Ownership::of(environment)?;
+        let digest = digest(&task_definition);
         Ok(Self {
             place,
             family,
@@ -108,13 +99,14 @@ impl EcsTarget {
             service_definition,
             is_task_definition_only: arguments.update_task_definition_only,
             ownership,
+            digest,
         })
     }
 
     /// The task definition as it is to be registered: with its own tags and ours.
     pub(super) fn tagged(&self) -> Value {
-        let Ownership { id, version, digest } = &self.ownership;
-        let ours = [(ID_TAG, id), (VERSION_TAG, version), (DIGEST_TAG, digest)];
+        let Ownership { id, version } = &self.ownership;
+        let ours = [(ID_TAG, id), (VERSION_TAG, version), (DIGEST_TAG, &self.digest)];
         let mut definition = self.task_definition.clone();
         let mut tags = definition["tags"].as_array().cloned().unwrap_or_default();
         tags.retain(|tag| ours.iter().all(|(key, _)| tag["key"] != *key));
@@ -122,17 +114,6 @@ impl EcsTarget {
         definition["tags"] = tags.into();
         definition
     }
-}
-
-/// What is told where nothing was called: the job, or whoever typed it, is wrong.
-fn usage(why: impl Into<String>) -> Fault {
-    Fault { code: exit::OURS, why: why.into() }
-}
-
-fn of_job(environment: &Environment, name: &str) -> Result<String, Fault> {
-    variable(environment, name).and_then(|value| value.to_str()).map(str::to_owned).ok_or_else(
-        || usage(format!("{name} is not set: a job of pvn has it; set it to run this by hand")),
-    )
 }
 
 fn service_definition(arguments: &EcsArguments) -> Result<Map<String, Value>, Fault> {

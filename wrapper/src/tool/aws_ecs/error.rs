@@ -69,7 +69,7 @@ const FAULTS: &[KnownFault] = &[
 /// ends it.
 struct KnownCode(&'static [&'static str], bool, &'static str);
 
-/// Source: "ToolArguments Errors" and the operations' "Errors" in the API references of ECS and STS;
+/// Source: "Common Errors" and the operations' "Errors" in the API references of ECS and STS;
 /// botocore 1.43 for what counts as throttled.
 const CODES: &[KnownCode] = &[
     KnownCode(

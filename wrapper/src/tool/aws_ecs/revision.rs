@@ -71,7 +71,7 @@ impl Revision {
     pub(super) fn differences(&self, target: &EcsTarget) -> Vec<String> {
         // Whoever makes a revision of ours by hand takes its tags along.
         let mut differences = differ::of_containers(&target.task_definition, self.definition());
-        if differences.is_empty() && self.tag(DIGEST_TAG) != target.ownership.digest {
+        if differences.is_empty() && self.tag(DIGEST_TAG) != target.digest {
             differences.push("it was made of another definition".to_owned());
         }
         differences

@@ -4,8 +4,9 @@
 use schema::output::ObjectStatus;
 use serde_json::Value;
 
+use super::super::ownership::Ownership;
 use super::drift;
-use super::wanted::{ATTEMPT, DIGEST, ID, Ownership, VERSION, WantedService};
+use super::wanted::{ATTEMPT, DIGEST, ID, VERSION, WantedService};
 
 /// A service as gcloud prints it; what is absent reads as nothing.
 #[derive(Debug)]

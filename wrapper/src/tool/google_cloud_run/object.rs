@@ -5,9 +5,10 @@ use schema::output::{DebugEvent, ExternalLink, LinkKind, ObjectVersion, RuntimeO
 use schema::time::Timestamp;
 use serde_json::Value;
 
+use super::super::ownership::Ownership;
 use super::drift::{self, SpecDifference};
 use super::live::{LiveService, condition_text, version};
-use super::wanted::{ID, Ownership, WantedService};
+use super::wanted::{ID, WantedService};
 
 const OBJECT_TYPE: &str = "CloudRun";
 

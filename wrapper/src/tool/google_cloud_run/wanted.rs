@@ -7,8 +7,7 @@ use schema::id::BlobId;
 use serde_json::{Map, Value};
 
 use super::super::Fault;
-use crate::exit;
-use crate::spawn::{Environment, variable};
+use super::super::ownership::Ownership;
 
 /// Whose service it is: `SERVICE_ID/CHANNEL_ID`.
 pub(super) const ID: &str = "prodvana.io/id";
@@ -33,28 +32,6 @@ const OF_THE_PLATFORM: &[&str] = &[
 /// export may have from an earlier version.
 const BY_OTHERS: &[&str] = &["serving.knative.dev/", "prodvana.io/"];
 
-/// Which service instance this job is of, and the version that it is to have.
-#[derive(Debug)]
-pub(super) struct Ownership {
-    pub(super) id: String,
-    pub(super) version: String,
-}
-
-impl Ownership {
-    pub(super) fn of(environment: &Environment) -> Result<Self, Fault> {
-        let get = |name| match variable(environment, name) {
-            Some(value) => Ok(value.to_string_lossy().into_owned()),
-            None => Err(usage(format!(
-                "{name} is not set: it says whose service this is; pvn sets it in its jobs"
-            ))),
-        };
-        Ok(Self {
-            id: format!("{}/{}", get("PVN_SERVICE_ID")?, get("PVN_RELEASE_CHANNEL_ID")?),
-            version: get("PVN_SERVICE_VERSION")?,
-        })
-    }
-}
-
 /// The service that is wanted, as somebody wrote it but for what the server alone can say.
 #[derive(Debug)]
 pub(super) struct WantedService {
@@ -72,7 +49,7 @@ impl WantedService {
             Cow::Borrowed(given)
         } else {
             Cow::Owned(std::fs::read_to_string(given).map_err(|error| {
-                usage(format!("--service-spec: {given} cannot be read: {error}"))
+                Fault::usage(format!("--service-spec: {given} cannot be read: {error}"))
             })?)
         };
         Self::parse(&text, project)
@@ -81,13 +58,13 @@ impl WantedService {
     fn parse(text: &str, project: &str) -> Result<Self, Fault> {
         let mut service: Value = serde_json::from_str(text).map_err(|error| {
             let yaml = if text.trim_start().starts_with('{') { "" } else { ", and not YAML" };
-            usage(format!(
+            Fault::usage(format!(
                 "--service-spec must be JSON{yaml}, as `gcloud run services describe NAME --format \
                  json` prints it: {error}"
             ))
         })?;
         let digest = BlobId::of(service.to_string().as_bytes()).to_string();
-        check(&service).map_err(|why| usage(format!("--service-spec: {why}")))?;
+        check(&service).map_err(|why| Fault::usage(format!("--service-spec: {why}")))?;
         if let Some(fields) = service.as_object_mut() {
             fields.retain(|name, _| name != "status");
         }
@@ -140,11 +117,6 @@ impl WantedService {
         }
         service
     }
-}
-
-/// A mistake of whoever wrote the command line.
-fn usage(why: String) -> Fault {
-    Fault { code: exit::OURS, why }
 }
 
 /// The annotations of an object's metadata, made if they are not there. (That they are an object if

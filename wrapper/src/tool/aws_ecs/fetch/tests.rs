@@ -2,7 +2,8 @@
 
 use serde_json::{Map, json};
 
-use super::super::definition::{EcsPlace, Ownership};
+use super::super::super::ownership::Ownership;
+use super::super::definition::EcsPlace;
 use super::*;
 
 fn target() -> EcsTarget {
@@ -12,11 +13,8 @@ fn target() -> EcsTarget {
         task_definition: json!({"family": "web"}),
         service_definition: Map::new(),
         is_task_definition_only: false,
-        ownership: Ownership {
-            id: "srv/chn".to_owned(),
-            version: "v2".to_owned(),
-            digest: "sha256:2".to_owned(),
-        },
+        ownership: Ownership { id: "srv/chn".to_owned(), version: "v2".to_owned() },
+        digest: "sha256:2".to_owned(),
     }
 }
 
@@ -162,7 +160,7 @@ fn what_is_not_as_defined_is_named() {
     );
     target.is_task_definition_only = true;
     assert!(!object(&target, &service, &ours(), None).versions[0].drifted);
-    target.ownership.digest = "sha256:other".to_owned();
+    target.digest = "sha256:other".to_owned();
     let told = object(&target, &service, &ours(), None);
     assert!(told.versions[0].drifted);
     assert!(told.message.contains("web:2: it was made of another definition"), "{}", told.message);
