@@ -1,6 +1,6 @@
-//! Whose a thing in a cloud is: of which service instance, at which version. It stands on the thing
-//! itself (tags, annotations), so that a fetch knows ours from what others made. Called by the tools
-//! of clouds.
+//! Whose a thing in a cloud is: of which service instance, at which version. It stands on the
+//! thing itself (tags, annotations), so that a fetch knows ours from what others made. Called by
+//! the tools of clouds.
 
 use super::Fault;
 use crate::spawn::{Environment, variable};
