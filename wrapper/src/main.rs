@@ -127,6 +127,8 @@ fn usage(error: &clap::Error, raw: &[OsString], began: Began) -> u8 {
     exit::OURS
 }
 
+// Not inlined, so that `images/wrapper-order.ld` finds it.
+#[inline(never)]
 fn exec(options: &ExecArguments, inherited: &Inherited, began: Began) -> u8 {
     let environment: Environment = std::env::vars_os().collect();
     let (secrets, short) = secrets_of(&environment);
