@@ -106,10 +106,10 @@ impl TerraformPlan {
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
         match (told.is_empty(), self.output_changes.len()) {
-            (false, _) => format!("TerraformPlan: {}", told.join(", ")),
-            (true, 0) => "TerraformPlan: no changes".to_owned(),
-            (true, 1) => "TerraformPlan: 1 output to change, no resource".to_owned(),
-            (true, count) => format!("TerraformPlan: {count} outputs to change, no resource"),
+            (false, _) => format!("Plan: {}", told.join(", ")),
+            (true, 0) => "Plan: no changes".to_owned(),
+            (true, 1) => "Plan: 1 output to change, no resource".to_owned(),
+            (true, count) => format!("Plan: {count} outputs to change, no resource"),
         }
     }
 }
@@ -197,19 +197,19 @@ mod tests {
         let check = |changes: Value, expected: &str| {
             assert_eq!(plan(&changes).summary(), expected);
         };
-        check(json!([change(&["create"]), change(&["create"])]), "TerraformPlan: 2 to add");
-        check(json!([change(&["delete", "create"])]), "TerraformPlan: 1 to add, 1 to destroy");
-        check(json!([change(&["update"]), change(&["no-op"])]), "TerraformPlan: 1 to change");
+        check(json!([change(&["create"]), change(&["create"])]), "Plan: 2 to add");
+        check(json!([change(&["delete", "create"])]), "Plan: 1 to add, 1 to destroy");
+        check(json!([change(&["update"]), change(&["no-op"])]), "Plan: 1 to change");
         check(
             json!([change(&["no-op"]), change(&["read"])]),
-            "TerraformPlan: 1 output to change, no resource",
+            "Plan: 1 output to change, no resource",
         );
         check(
             json!([
                 {"address": "a.c", "previous_address": "a.b", "change": {"actions": ["no-op"]}},
                 {"address": "a.d", "change": {"actions": ["no-op"], "importing": {"id": "i"}}},
             ]),
-            "TerraformPlan: 1 to import, 1 to move",
+            "Plan: 1 to import, 1 to move",
         );
     }
 

@@ -241,7 +241,10 @@ fn a_failure_is_told_in_a_sentence() {
     let run = world.run(&["plan"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(reason(&run).contains("init` failed with exit code 1: Error: "), "{}", reason(&run));
-    let run = world.wrapper(&["plan"]).env("PATH", "/nowhere").run();
+    std::fs::create_dir(world.path("bin")).unwrap();
+    // That starts the wrapper.
+    std::os::unix::fs::symlink("/usr/bin/env", world.path("bin/env")).unwrap();
+    let run = world.wrapper(&["plan"]).env("PATH", world.path("bin")).run();
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(reason(&run).contains("neither `terraform` nor `tofu`"), "{}", reason(&run));
     let run = world.run(&["plan", "--init-args", "-backend-config='open"]);
