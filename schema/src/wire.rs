@@ -36,6 +36,9 @@ pub const SECRET_KEYS_VARIABLE: &str = "PVN_SECRET_KEYS";
 /// names them too; the wrapper hides them from the command.
 pub const HIDDEN_PREFIX: &str = "PVN_HIDDEN_";
 
+/// Where a local job finds the private directory of its service instance.
+pub const INSTANCE_VARIABLE: &str = "PVN_INSTANCE_DIR";
+
 /// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on
 /// it, so that a command can rely on what they say; any other name is the user's, also one that
 /// starts with `PVN_`.
@@ -47,7 +50,7 @@ pub const OURS: [&str; 19] = [
     "PVN_ENDED_BY",
     "PVN_FETCH_MODE",
     "PVN_FETCH_PLAN_BLOB_ID",
-    "PVN_INSTANCE_DIR",
+    INSTANCE_VARIABLE,
     "PVN_JOB_ID",
     "PVN_JOB_KIND",
     "PVN_RELEASE_CHANNEL",

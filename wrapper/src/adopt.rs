@@ -50,8 +50,7 @@ pub(crate) fn adopt(mut options: ExecArguments) -> Result<ExecArguments, clap::E
             .iter()
             .map(|(name, path)| DeclaredOutput { name: (*name).to_owned(), path: below(path) }),
     );
-    options.success_exit_codes =
-        ExitCodes::parse(needs.success_exit_codes).expect("a list that is written here is one");
+    options.success_exit_codes = ExitCodes::of(needs.success_exit_codes);
     options.command = inner(&options.command, scratch.path());
     options.scratch = Some(scratch);
     Ok(options)

@@ -216,7 +216,11 @@ impl ExitCodes {
 
     /// The one after which everything must be there unless something else is said.
     pub(crate) fn zero() -> Self {
-        Self(vec![0])
+        Self::of(&[0])
+    }
+
+    pub(crate) fn of(codes: &[u8]) -> Self {
+        Self(codes.to_owned())
     }
 
     /// Whether this code is one of them.

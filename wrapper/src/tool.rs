@@ -18,7 +18,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -97,8 +97,8 @@ pub(crate) struct Needs {
     pub(crate) inputs: Handed,
     /// What is handed over after: name, path below the directory.
     pub(crate) outputs: Handed,
-    /// The exit codes after which all that must be there, as `--success-exit-codes` has them.
-    pub(crate) success_exit_codes: &'static str,
+    /// The exit codes after which all that must be there.
+    pub(crate) success_exit_codes: &'static [u8],
 }
 
 impl Tool {
@@ -162,14 +162,19 @@ impl Fault {
         Self { code: exit::FAILED, why: why.into() }
     }
 
+    /// The same, and another try may do.
+    fn again(why: impl Into<String>) -> Self {
+        Self { code: exit::TRY_AGAIN, why: why.into() }
+    }
+
     /// Whoever wrote the command line is mistaken.
     fn usage(why: impl Into<String>) -> Self {
         Self { code: exit::OURS, why: why.into() }
     }
 
-    /// The same, and another try may do.
-    fn again(why: impl Into<String>) -> Self {
-        Self { code: exit::TRY_AGAIN, why: why.into() }
+    /// A file of the run cannot be written.
+    fn unwritten(path: &Path, error: &std::io::Error) -> Self {
+        Self::failed(format!("cannot write {}: {error}", path.display()))
     }
 }
 

@@ -98,17 +98,12 @@ fn cadence(
     cron.map_or(Cadence::Interval { poll, steady }, |cron| Cadence::Cron(cron.in_zone(zone)))
 }
 
-/// A policy with its defaults; the longest wait is never shorter than the first.
-fn retry(policy: Option<&config::RetryPolicy>, (base, max): (Duration, Duration)) -> RetryPolicy {
-    let given_max = policy.and_then(|policy| policy.max_interval);
-    let base = match policy.and_then(|policy| policy.base_interval) {
-        Some(base) => base.into(),
-        // Only a short `maxInterval` is given: it holds from the first wait on.
-        None => base.min(span(given_max, base)),
-    };
+/// A policy with its defaults.
+fn retry(policy: Option<&config::RetryPolicy>, defaults: (Duration, Duration)) -> RetryPolicy {
+    let (base, max) = config::RetryPolicy::waits(policy, defaults);
     let max_attempts = policy
         .and_then(|policy| policy.max_attempts)
         .and_then(|attempts| u32::try_from(attempts).ok())
         .filter(|&n| n > 0);
-    RetryPolicy { base, max: span(given_max, max).max(base), max_attempts }
+    RetryPolicy { base, max, max_attempts }
 }

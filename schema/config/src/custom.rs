@@ -219,6 +219,22 @@ message! {
     }
 }
 
+impl RetryPolicy {
+    /// First and longest wait, with these where nothing is given. The longest is never shorter than
+    /// the first; where only a short `maxInterval` is given, it holds from the first wait on.
+    pub fn waits<T>(given: Option<&Self>, (base, max): (T, T)) -> (T, T)
+    where
+        T: Copy + Ord + From<Duration>,
+    {
+        let given_max = given.and_then(|given| given.max_interval).map(T::from);
+        let base = match given.and_then(|given| given.base_interval) {
+            Some(base) => T::from(base),
+            None => given_max.map_or(base, |max| base.min(max)),
+        };
+        (base, given_max.unwrap_or(max).max(base))
+    }
+}
+
 /// How a command is given.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exec {

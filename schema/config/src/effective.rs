@@ -49,7 +49,8 @@ pub enum JobHost<'a> {
 }
 
 /// Where a part of generated commands comes from: pointers from the block on, without a slash in
-/// front. The longest that fits counts; what is below it is the same in both.
+/// front, in which `*` is any of the commands. The longest that fits counts; what is below it is
+/// the same in both.
 type Origins = &'static [(&'static str, &'static str)];
 
 /// What holds for all runtimes of a kind that has commands.
@@ -106,7 +107,14 @@ fn written<'p>(kind: &str, origins: Origins, pointer: &'p str) -> Cow<'p, str> {
         .and_then(|rest| rest.strip_prefix(kind)?.strip_prefix('/'));
     let Some(part) = part else { return pointer.into() };
     let below = |generated: &str| {
-        part.strip_prefix(generated).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        let rest = match generated.strip_prefix('*') {
+            Some(of_any) => ["fetch", "apply", "getInfo"]
+                .iter()
+                .find_map(|command| part.strip_prefix(command))?
+                .strip_prefix(of_any),
+            None => part.strip_prefix(generated),
+        };
+        rest.filter(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let fits = origins
         .iter()
@@ -181,6 +189,7 @@ mod tests {
             ("fetch/taskConfig/volumes", "volumes"),
             ("fetch/taskConfig/program/cmd", "preRun"),
             ("apply/retryPolicy", "applyRetryPolicy"),
+            ("*/env", "env"),
         ];
         let check = |part: &str, expected: &str| {
             assert_eq!(
@@ -194,6 +203,9 @@ mod tests {
         check("apply/retryPolicy/maxInterval", "/applyRetryPolicy/maxInterval");
         check("apply/retryPolicyOfOthers", "/apply/retryPolicyOfOthers");
         check("proxyRuntime/runtime", "/proxyRuntime/runtime");
+        check("apply/env/A/value", "/env/A/value");
+        check("getInfo/env", "/env");
+        check("getInfo/environment", "/getInfo/environment");
         assert_eq!(written("builtIn", origins, "/runtime/name"), "/runtime/name");
         assert_eq!(
             written("custom", &[], "/runtime/custom/fetch/env/A"),

@@ -105,7 +105,7 @@ impl EcsStep {
             },
             inputs: &[],
             outputs: &[],
-            success_exit_codes: "0",
+            success_exit_codes: &[0],
         }
     }
 

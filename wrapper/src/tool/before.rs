@@ -53,6 +53,5 @@ pub(super) fn say_prepared(common: &ToolArguments, within: &Path) -> Result<(), 
         return Ok(());
     }
     let mark = mark(within);
-    std::fs::write(&mark, [])
-        .map_err(|error| Fault::failed(format!("cannot write {}: {error}", mark.display())))
+    std::fs::write(&mark, []).map_err(|error| Fault::unwritten(&mark, &error))
 }

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signalfd::SignalFd;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, kill_process};
+use schema::shown;
+use serde::Deserialize;
 
 use super::Fault;
 use crate::{raw, signals};
@@ -40,6 +42,23 @@ pub(super) struct CallEnd {
     pub(super) answer: Vec<u8>,
     /// The end of what it wrote to standard error.
     pub(super) words: String,
+}
+
+impl CallEnd {
+    /// The JSON that `call` answered.
+    pub(super) fn json<'a, T: Deserialize<'a>>(&'a self, call: &str) -> Result<T, Fault> {
+        serde_json::from_slice(&self.answer).map_err(|error| no_json(call, &error))
+    }
+
+    /// What it comes to where the stop of `call` was asked for.
+    pub(super) fn stopped(&self, call: &str) -> Fault {
+        Fault { code: self.code, why: format!("`{call}` was asked to stop, and did") }
+    }
+}
+
+/// That a call answered something else than the JSON that was asked for.
+pub(super) fn no_json(call: &str, error: &serde_json::Error) -> Fault {
+    Fault::failed(format!("`{call}` printed no JSON as it should: {error}"))
 }
 
 /// Where standard output of a call goes.
@@ -87,9 +106,8 @@ impl ToolCaller {
 
     /// Runs a program and shows its command line first, so that a person can run it again.
     pub(super) fn call(&mut self, command: &[OsString], to: Output<'_>) -> Result<CallEnd, Fault> {
-        let line: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         // Nobody may read it.
-        let _ = writeln!(io::stderr(), "+ {}", line.join(" "));
+        let _ = writeln!(io::stderr(), "+ {}", shell_line(command));
         self.run(command, to)
     }
 
@@ -276,15 +294,10 @@ fn not_started(program: &OsStr, error: &io::Error) -> Fault {
     })
 }
 
-/// A word of a command line as a shell takes it.
-fn quoted(word: &OsStr) -> String {
-    let word = word.to_string_lossy();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.into_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+/// A command line as a shell takes it.
+fn shell_line(command: &[OsString]) -> String {
+    let words = command.iter().map(|word| shown::shell_word(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The first of these programs that is on PATH.
@@ -313,7 +326,7 @@ mod tests {
             ("it's", r"'it'\''s'"),
             ("$HOME", "'$HOME'"),
         ] {
-            assert_eq!(quoted(OsStr::new(word)), shown);
+            assert_eq!(shell_line(&[word.into()]), shown);
         }
     }
 }

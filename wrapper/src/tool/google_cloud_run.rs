@@ -88,7 +88,7 @@ impl CloudRunStep {
             Self::Apply(_) => "google-cloud-run-apply",
             Self::Info(_) => "google-cloud-run-info",
         };
-        Needs { name, inputs: &[], outputs: &[], success_exit_codes: "0" }
+        Needs { name, inputs: &[], outputs: &[], success_exit_codes: &[0] }
     }
 
     pub(super) fn run(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {
@@ -132,7 +132,7 @@ impl CloudRun<'_> {
             if ended.code != 0 {
                 return Err(self.fault(&ended, &asked));
             }
-            revisions.push((name.to_owned(), document(&ended, &asked)?));
+            revisions.push((name.to_owned(), ended.json(&shown(&asked))?));
         }
         let arguments = self.arguments;
         let place = (arguments.project.as_str(), arguments.region.as_str());
@@ -170,15 +170,14 @@ impl CloudRun<'_> {
         }
         let path = within.join(DOCUMENT);
         let text = self.wanted.document(own, attempt.as_deref()).to_string();
-        std::fs::write(&path, text)
-            .map_err(|error| Fault::failed(format!("cannot write {}: {error}", path.display())))?;
+        std::fs::write(&path, text).map_err(|error| Fault::unwritten(&path, &error))?;
         let path = path.to_string_lossy();
         let asked = ["services", "replace", &*path, "--async"];
         let ended = self.gcloud(&asked)?;
         if ended.code != 0 {
             return Err(self.fault(&ended, &asked));
         }
-        let accepted = LiveService::new(document(&ended, &asked)?);
+        let accepted = LiveService::new(ended.json(&shown(&asked))?);
         say(&format!(
             "Cloud Run has accepted `{name}` as generation {}; it rolls out there, and fetch tells \
              how that goes",
@@ -218,7 +217,7 @@ impl CloudRun<'_> {
         let asked = ["services", "describe", &name];
         let ended = self.gcloud(&asked)?;
         if ended.code == 0 {
-            return Ok(Some(LiveService::new(document(&ended, &asked)?)));
+            return Ok(Some(LiveService::new(ended.json(&shown(&asked))?)));
         }
         if self.caller.is_stopped() || faults::is_known(&ended.words) {
             return Err(self.fault(&ended, &asked));
@@ -229,7 +228,7 @@ impl CloudRun<'_> {
         if ended.code != 0 {
             return Err(self.fault(&ended, &asked));
         }
-        let Value::Array(services) = document(&ended, &asked)? else {
+        let Value::Array(services) = ended.json(&shown(&asked))? else {
             return Err(Fault::failed("`gcloud run services list` printed no list"));
         };
         let mut found = services.into_iter().map(LiveService::new);
@@ -262,11 +261,4 @@ impl CloudRun<'_> {
 /// A call, for people.
 fn shown(asked: &[&str]) -> String {
     format!("gcloud run {}", asked.iter().take(2).copied().collect::<Vec<_>>().join(" "))
-}
-
-/// The answer of a call that went well.
-fn document(ended: &CallEnd, asked: &[&str]) -> Result<Value, Fault> {
-    serde_json::from_slice(&ended.answer).map_err(|error| {
-        Fault::failed(format!("`{}` printed no JSON as it should: {error}", shown(asked)))
-    })
 }

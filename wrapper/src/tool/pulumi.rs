@@ -18,7 +18,7 @@ use schema::shown;
 use serde_json::Value;
 
 use self::preview::{Preview, PreviewDigest};
-use super::call::{CallEnd, Output, ToolCaller};
+use super::call::{CallEnd, Output, ToolCaller, no_json};
 use super::{Fault, Needs, ToolArguments};
 use crate::exit;
 
@@ -83,14 +83,14 @@ impl PulumiStep {
     }
 
     pub(super) fn needs(&self) -> Needs {
-        let (name, outputs, success_exit_codes): (_, super::Handed, _) = match self {
+        let (name, outputs, success_exit_codes): (_, super::Handed, &[u8]) = match self {
             Self::Preview(_) => (
                 "pulumi-preview",
                 &[("plan-explanation", EXPLANATION), ("plan-json", DOCUMENT)],
-                "0,2",
+                &[0, 2],
             ),
-            Self::Up(_) => ("pulumi-up", &[], "0"),
-            Self::Info(_) => ("pulumi-info", &[], "0"),
+            Self::Up(_) => ("pulumi-up", &[], &[0]),
+            Self::Info(_) => ("pulumi-info", &[], &[0]),
         };
         Needs { name, inputs: &[], outputs, success_exit_codes }
     }
@@ -150,9 +150,8 @@ impl Pulumi<'_> {
         if ended.code != 0 {
             return Err(self.fault(&ended, &step, None));
         }
-        preview::document(&ended.answer, open).map_err(|error| {
-            Fault::failed(format!("`pulumi {step}` printed no JSON as it should: {error}"))
-        })
+        preview::document(&ended.answer, open)
+            .map_err(|error| no_json(&format!("pulumi {step}"), &error))
     }
 
     fn preview(&mut self, within: &Path) -> Result<u8, Fault> {
@@ -173,9 +172,7 @@ impl Pulumi<'_> {
         let explanation = preview.explanation();
         for (name, text) in [(DOCUMENT, &preview.document()), (EXPLANATION, &explanation)] {
             let path = within.join(name);
-            std::fs::write(&path, text).map_err(|error| {
-                Fault::failed(format!("cannot write {}: {error}", path.display()))
-            })?;
+            std::fs::write(&path, text).map_err(|error| Fault::unwritten(&path, &error))?;
         }
         let mut stdout = io::stdout();
         // Nobody may read it: it is handed over as a file.

@@ -6,11 +6,10 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use schema::wire::INSTANCE_VARIABLE;
+
 use crate::store::temporary;
 use crate::writer::say;
-
-/// Where a local job finds the private directory of its service instance.
-const INSTANCE_VARIABLE: &str = "PVN_INSTANCE_DIR";
 
 /// A directory of a step, made. One that is nobody's but this run's goes with it.
 #[derive(Debug, Clone)]

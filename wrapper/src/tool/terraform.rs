@@ -132,17 +132,20 @@ impl TerraformStep {
                     ("plan-explanation", EXPLANATION),
                     ("plan-json", DOCUMENT),
                 ],
-                success_exit_codes: "0,2",
+                success_exit_codes: &[0, 2],
             },
             Self::Apply(_) => Needs {
                 name: "terraform-apply",
                 inputs: &[(PLAN, "fetch:plan")],
                 outputs: &[],
-                success_exit_codes: "0",
+                success_exit_codes: &[0],
             },
-            Self::Info(_) => {
-                Needs { name: "terraform-info", inputs: &[], outputs: &[], success_exit_codes: "0" }
-            }
+            Self::Info(_) => Needs {
+                name: "terraform-info",
+                inputs: &[],
+                outputs: &[],
+                success_exit_codes: &[0],
+            },
         }
     }
 
@@ -192,7 +195,7 @@ impl Terraform<'_> {
     fn fault(&self, ended: &CallEnd, call: &str) -> Fault {
         let call = format!("{} {call}", self.program);
         if self.caller.is_stopped() {
-            return Fault { code: ended.code, why: format!("`{call}` was asked to stop, and did") };
+            return ended.stopped(&call);
         }
         lock::fault(&ended.words, self.program)
             .unwrap_or_else(|| faults::of(FAULTS, &ended.words, &call, ended.code))
@@ -261,7 +264,6 @@ impl Terraform<'_> {
     }
 
     fn unwritten(&self, name: &str, error: &std::io::Error) -> Fault {
-        let path = self.within.join(name);
-        Fault::failed(format!("cannot write {}: {error}", path.display()))
+        Fault::unwritten(&self.within.join(name), error)
     }
 }

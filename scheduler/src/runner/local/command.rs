@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use schema::spool;
+use schema::wire::INSTANCE_VARIABLE;
 
 use crate::runner::{End, JobSpec, wrapped};
 
@@ -16,9 +17,6 @@ const CLEAN: &[&str] = &["PATH", "HOME", "USER", "LANG", "TMPDIR"];
 
 /// Where a command is looked up when nothing says so. Source: `_PATH_DEFPATH` of paths.h.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
-
-/// Where a job finds the private directory of its service instance.
-const INSTANCE_VARIABLE: &str = "PVN_INSTANCE_DIR";
 
 /// The wrapper's arguments after its own name.
 pub(super) fn arguments(spec: &JobSpec, directory: &Path) -> Vec<OsString> {

@@ -12,26 +12,14 @@ const BLOCK: &str = "awsEcs";
 const ORIGINS: Origins = &[
     ("proxyRuntime", "proxyRuntime"),
     ("parameters", ""),
-    ("fetch", ""),
-    ("fetch/taskConfig/program/image", "image"),
-    ("fetch/taskConfig/k8s", "serviceAccount"),
     ("fetch/pollInterval", "pollInterval"),
     ("fetch/steadyStatePollInterval", "steadyStatePollInterval"),
-    ("fetch/env", "env"),
-    ("fetch/env/AWS_ACCESS_KEY_ID", "credentials/accessKey"),
-    ("fetch/env/AWS_SECRET_ACCESS_KEY", "credentials/secretKey"),
-    ("apply", ""),
-    ("apply/taskConfig/program/image", "image"),
-    ("apply/taskConfig/k8s", "serviceAccount"),
-    ("apply/env", "env"),
-    ("apply/env/AWS_ACCESS_KEY_ID", "credentials/accessKey"),
-    ("apply/env/AWS_SECRET_ACCESS_KEY", "credentials/secretKey"),
-    ("getInfo", ""),
-    ("getInfo/taskConfig/program/image", "image"),
-    ("getInfo/taskConfig/k8s", "serviceAccount"),
-    ("getInfo/env", "env"),
-    ("getInfo/env/AWS_ACCESS_KEY_ID", "credentials/accessKey"),
-    ("getInfo/env/AWS_SECRET_ACCESS_KEY", "credentials/secretKey"),
+    ("*", ""),
+    ("*/taskConfig/program/image", "image"),
+    ("*/taskConfig/k8s", "serviceAccount"),
+    ("*/env", "env"),
+    ("*/env/AWS_ACCESS_KEY_ID", "credentials/accessKey"),
+    ("*/env/AWS_SECRET_ACCESS_KEY", "credentials/secretKey"),
 ];
 
 pub(super) const KIND: KindOfCommands =
@@ -85,28 +73,25 @@ pub(super) fn commands(runtime: &AwsEcsRuntime) -> CustomRuntime {
 
 /// What a service says, with what its channel has over it.
 pub(super) fn block<'a>(own: Option<&'a AwsEcsService>, service: &'a Service) -> Option<Block<'a>> {
-    let blocks = [own, service.aws_ecs.as_ref()];
-    if blocks.iter().all(Option::is_none) {
-        return None;
-    }
-    let source = |spec: Option<&'a SpecFile>| match spec? {
-        SpecFile::Inlined(text) => Some(BlockSource::Inlined(text)),
-        SpecFile::Local(files) => Some(BlockSource::Local(files)),
+    let source = |spec: &'a SpecFile| match spec {
+        SpecFile::Inlined(text) => BlockSource::Inlined(text),
+        SpecFile::Local(files) => BlockSource::Local(files),
     };
-    let task = blocks.map(|block| source(block.and_then(|block| block.task_definition.as_ref())));
-    let definition =
-        blocks.map(|block| source(block.and_then(|block| block.service_definition.as_ref())));
-    let name = blocks.map(|block| block.and_then(|block| block.ecs_service_name_override.as_ref()));
-    let is_only_task = blocks.iter().flatten().any(|block| block.update_task_definition_only);
-    let values = [
-        BlockValue::document("taskDefinition", "taskDefinition", task),
-        BlockValue::document("serviceDefinition", "serviceDefinition", definition),
-        BlockValue::text("ecsServiceNameOverride", "ecsServiceNameOverride", name),
-        is_only_task.then_some(BlockValue {
-            parameter: "updateTaskDefinitionOnly",
-            is: BlockForm::Fixed("true"),
-        }),
-    ];
-    let values = values.into_iter().flatten().collect();
-    Some(Block { field: BLOCK, is_of_channel: own.is_some(), values })
+    Block::over(BLOCK, [own, service.aws_ecs.as_ref()], |blocks| {
+        let document = |field, of: fn(&'a AwsEcsService) -> Option<&'a SpecFile>| {
+            BlockValue::document(field, field, blocks.map(|block| of(block?).map(source)))
+        };
+        let name = blocks.map(|block| block?.ecs_service_name_override.as_ref());
+        let is_only_task = blocks.iter().flatten().any(|block| block.update_task_definition_only);
+        let values = [
+            document("taskDefinition", |block| block.task_definition.as_ref()),
+            document("serviceDefinition", |block| block.service_definition.as_ref()),
+            BlockValue::text("ecsServiceNameOverride", "ecsServiceNameOverride", name),
+            is_only_task.then_some(BlockValue {
+                parameter: "updateTaskDefinitionOnly",
+                is: BlockForm::Fixed("true"),
+            }),
+        ];
+        values.into_iter().flatten().collect()
+    })
 }

@@ -71,15 +71,37 @@ pub struct BlockText<'a> {
     pub path: String,
 }
 
+impl<'a> Block<'a> {
+    /// Of the channel's and the service's own, where either has one.
+    pub(super) fn over<T>(
+        field: &'static str,
+        blocks: [Option<&'a T>; 2],
+        values: impl FnOnce([Option<&'a T>; 2]) -> Vec<BlockValue<'a>>,
+    ) -> Option<Self> {
+        let [own, base] = blocks;
+        own.or(base)?;
+        Some(Self { field, is_of_channel: own.is_some(), values: values(blocks) })
+    }
+}
+
+/// What the channel says, else what the service does; whether it is the channel's own.
+fn first<T>([own, base]: [Option<T>; 2]) -> Option<(T, bool)> {
+    own.map(|own| (own, true)).or_else(|| base.map(|base| (base, false)))
+}
+
 impl<'a> BlockValue<'a> {
+    /// Words of a command line, if there are any.
+    pub(super) fn words(parameter: &'static str, words: Vec<BlockText<'a>>) -> Option<Self> {
+        (!words.is_empty()).then_some(Self { parameter, is: BlockForm::Words(words) })
+    }
+
     /// The document of a field, that of the channel before that of the service.
     pub(super) fn document(
         parameter: &'static str,
         path: &'static str,
-        [own, base]: [Option<BlockSource<'a>>; 2],
+        sources: [Option<BlockSource<'a>>; 2],
     ) -> Option<Self> {
-        let (source, is_of_channel) =
-            own.map(|source| (source, true)).or_else(|| base.map(|source| (source, false)))?;
+        let (source, is_of_channel) = first(sources)?;
         let is = BlockForm::Document(BlockDocument { source, is_of_channel, path });
         Some(Self { parameter, is })
     }
@@ -88,10 +110,9 @@ impl<'a> BlockValue<'a> {
     pub(super) fn text(
         parameter: &'static str,
         field: &str,
-        [own, base]: [Option<&'a Template>; 2],
+        texts: [Option<&'a Template>; 2],
     ) -> Option<Self> {
-        let (text, is_of_channel) =
-            own.map(|text| (text, true)).or_else(|| base.map(|text| (text, false)))?;
+        let (text, is_of_channel) = first(texts)?;
         let is = BlockForm::Text(BlockText {
             prefix: String::new(),
             text,
@@ -103,8 +124,10 @@ impl<'a> BlockValue<'a> {
 }
 
 impl<'a> BlockText<'a> {
-    /// The items of a list.
-    pub(super) fn of_list(field: &str, items: &'a [Template], is_of_channel: bool) -> Vec<Self> {
+    /// The items of a list: the channel's, else the service's. An empty one says nothing.
+    pub(super) fn of_list(field: &str, lists: [Option<&'a Vec<Template>>; 2]) -> Vec<Self> {
+        let said = lists.map(|list| list.filter(|list| !list.is_empty()));
+        let Some((items, is_of_channel)) = first(said) else { return Vec::new() };
         let text = |(index, text)| Self {
             prefix: String::new(),
             text,

@@ -15,20 +15,12 @@ const KEY: &str = "GOOGLE_SERVICE_ACCOUNT_JSON";
 const ORIGINS: Origins = &[
     ("proxyRuntime", "proxyRuntime"),
     ("parameters", ""),
-    ("fetch", ""),
-    ("fetch/taskConfig/program/image", "image"),
-    ("fetch/taskConfig/k8s", "serviceAccount"),
     ("fetch/pollInterval", "pollInterval"),
     ("fetch/steadyStatePollInterval", "steadyStatePollInterval"),
-    ("fetch/env/GOOGLE_SERVICE_ACCOUNT_JSON", "serviceAccountJson"),
-    ("apply", ""),
-    ("apply/taskConfig/program/image", "image"),
-    ("apply/taskConfig/k8s", "serviceAccount"),
-    ("apply/env/GOOGLE_SERVICE_ACCOUNT_JSON", "serviceAccountJson"),
-    ("getInfo", ""),
-    ("getInfo/taskConfig/program/image", "image"),
-    ("getInfo/taskConfig/k8s", "serviceAccount"),
-    ("getInfo/env/GOOGLE_SERVICE_ACCOUNT_JSON", "serviceAccountJson"),
+    ("*", ""),
+    ("*/taskConfig/program/image", "image"),
+    ("*/taskConfig/k8s", "serviceAccount"),
+    ("*/env/GOOGLE_SERVICE_ACCOUNT_JSON", "serviceAccountJson"),
 ];
 
 pub(super) const KIND: KindOfCommands =
@@ -62,15 +54,12 @@ pub(super) fn block<'a>(
     own: Option<&'a GoogleCloudRunService>,
     service: &'a Service,
 ) -> Option<Block<'a>> {
-    let blocks = [own, service.google_cloud_run.as_ref()];
-    if blocks.iter().all(Option::is_none) {
-        return None;
-    }
-    let inlined =
-        |block: &'a GoogleCloudRunService| block.inlined.as_deref().map(BlockSource::Inlined);
-    let local = |block: &'a GoogleCloudRunService| block.local.as_ref().map(BlockSource::Local);
-    let [own_block, base] =
-        blocks.map(|block| block.and_then(|block| inlined(block).or_else(|| local(block))));
-    let values = BlockValue::document("serviceSpec", "", [own_block, base]).into_iter().collect();
-    Some(Block { field: BLOCK, is_of_channel: own.is_some(), values })
+    let source = |block: &'a GoogleCloudRunService| {
+        let inlined = block.inlined.as_deref().map(BlockSource::Inlined);
+        inlined.or_else(|| block.local.as_ref().map(BlockSource::Local))
+    };
+    Block::over(BLOCK, [own, service.google_cloud_run.as_ref()], |blocks| {
+        let sources = blocks.map(|block| block.and_then(source));
+        BlockValue::document("serviceSpec", "", sources).into_iter().collect()
+    })
 }

@@ -12,8 +12,8 @@ use crate::{CustomRuntime, Exec, FetchMode, IacRunner, ParameterDefinition, Task
 /// See docs/config.md, `iac runner`, for the defaults.
 const POLL: Duration = seconds(300);
 const STEADY_POLL: Duration = seconds(3600);
-const FETCH_RETRY: [Duration; 2] = [seconds(60), seconds(900)];
-const APPLY_RETRY: [Duration; 2] = [seconds(30), seconds(300)];
+const FETCH_RETRY: (Duration, Duration) = (seconds(60), seconds(900));
+const APPLY_RETRY: (Duration, Duration) = (seconds(30), seconds(300));
 
 /// Longest plan: it asks a provider about each resource, thousands of them in a large state.
 const PLAN_TIMEOUT: Duration = seconds(3600);
@@ -26,28 +26,16 @@ const APPLY_STOP_GRACE: Duration = seconds(300);
 pub(super) const ORIGINS: Origins = &[
     ("proxyRuntime", "proxyRuntime"),
     ("parameters", ""),
-    ("fetch", ""),
     ("fetch/pollInterval", "pollInterval"),
     ("fetch/steadyStatePollInterval", "steadyStatePollInterval"),
     ("fetch/retryPolicy", "fetchRetryPolicy"),
-    ("fetch/env", "env"),
-    ("fetch/taskConfig/volumes", "volumes"),
-    ("fetch/taskConfig/program/cmd", "preRun"),
-    ("fetch/taskConfig/program/resources", "taskResources"),
-    ("fetch/taskConfig/k8s", ""),
-    ("apply", ""),
     ("apply/retryPolicy", "applyRetryPolicy"),
-    ("apply/env", "env"),
-    ("apply/taskConfig/volumes", "volumes"),
-    ("apply/taskConfig/program/cmd", "preRun"),
-    ("apply/taskConfig/program/resources", "taskResources"),
-    ("apply/taskConfig/k8s", ""),
-    ("getInfo", ""),
-    ("getInfo/env", "env"),
-    ("getInfo/taskConfig/volumes", "volumes"),
-    ("getInfo/taskConfig/program/cmd", "preRun"),
-    ("getInfo/taskConfig/program/resources", "taskResources"),
-    ("getInfo/taskConfig/k8s", ""),
+    ("*", ""),
+    ("*/env", "env"),
+    ("*/taskConfig/volumes", "volumes"),
+    ("*/taskConfig/program/cmd", "preRun"),
+    ("*/taskConfig/program/resources", "taskResources"),
+    ("*/taskConfig/k8s", ""),
 ];
 
 /// The arguments of the wrapper for a step, behind the name of the tool.
@@ -73,11 +61,7 @@ pub(super) fn commands(
             ),
             poll_schedule: None,
             timezone: None,
-            retry_policy: Some(retry(
-                runner.fetch_retry_policy.as_ref(),
-                FETCH_RETRY[0],
-                FETCH_RETRY[1],
-            )),
+            retry_policy: Some(retry(runner.fetch_retry_policy.as_ref(), FETCH_RETRY)),
             env: runner.env.clone(),
             timeout: Some(PLAN_TIMEOUT),
         }),
@@ -85,11 +69,7 @@ pub(super) fn commands(
             exec: Exec::Task(Box::new(TaskConfig { stop_grace: Some(APPLY_STOP_GRACE), ..apply })),
             max_concurrency: None,
             retryable_exit_codes: vec![TRY_AGAIN],
-            retry_policy: Some(retry(
-                runner.apply_retry_policy.as_ref(),
-                APPLY_RETRY[0],
-                APPLY_RETRY[1],
-            )),
+            retry_policy: Some(retry(runner.apply_retry_policy.as_ref(), APPLY_RETRY)),
             window: None,
             env: runner.env.clone(),
             timeout: None,

@@ -29,13 +29,11 @@ pub(super) const fn seconds(seconds: i64) -> Duration {
 }
 
 /// A policy as it is written, with the defaults of its kind where it says nothing.
-pub(super) fn retry(given: Option<&RetryPolicy>, base: Duration, max: Duration) -> RetryPolicy {
-    let given_base = given.and_then(|given| given.base_interval);
-    let given_max = given.and_then(|given| given.max_interval);
-    let base = given_base.unwrap_or(given_max.map_or(base, |max| base.min(max)));
+pub(super) fn retry(given: Option<&RetryPolicy>, defaults: (Duration, Duration)) -> RetryPolicy {
+    let (base, max) = RetryPolicy::waits(given, defaults);
     RetryPolicy {
         base_interval: Some(base),
-        max_interval: Some(given_max.unwrap_or(max.max(base))),
+        max_interval: Some(max),
         max_attempts: given.and_then(|given| given.max_attempts),
     }
 }

@@ -1,7 +1,7 @@
 //! `pulumiRunner`: fetch is `pvn-wrapper pulumi preview`, apply is `up`, getInfo shows the stack's
 //! outputs. Called by `effective`.
 
-use super::block::{Block, BlockForm, BlockText, BlockValue};
+use super::block::{Block, BlockText, BlockValue};
 use super::parts::{of_the_image, text_parameter};
 use super::{KindOfCommands, iac};
 use crate::{CustomRuntime, IacRunner, PulumiService, Service};
@@ -34,27 +34,20 @@ pub(super) fn commands(runner: &IacRunner) -> CustomRuntime {
 
 /// What a service says, with what its channel has over it.
 pub(super) fn block<'a>(own: Option<&'a PulumiService>, service: &'a Service) -> Option<Block<'a>> {
-    let blocks = [own, service.pulumi.as_ref()];
-    if blocks.iter().all(Option::is_none) {
-        return None;
-    }
-    let text = |field: &'static str, of: fn(&'a PulumiService) -> Option<&'a _>| {
-        BlockValue::text(field, field, blocks.map(|block| block.and_then(of)))
-    };
-    let texts = [
-        text("image", |block| block.image.as_ref()),
-        text("path", |block| block.path.as_ref()),
-        text("stack", |block| block.stack.as_ref()),
-    ];
-    let (prefix, is_of_channel) = match own.filter(|own| !own.pulumi_command_prefix.is_empty()) {
-        Some(own) => (own.pulumi_command_prefix.as_slice(), true),
-        None => {
-            (service.pulumi.as_ref().map_or(&[][..], |base| &base.pulumi_command_prefix), false)
-        }
-    };
-    let words = BlockText::of_list("pulumiCommandPrefix", prefix, is_of_channel);
-    let words = (!words.is_empty())
-        .then_some(BlockValue { parameter: "pulumiCommandPrefix", is: BlockForm::Words(words) });
-    let values = texts.into_iter().chain([words]).flatten().collect();
-    Some(Block { field: BLOCK, is_of_channel: own.is_some(), values })
+    Block::over(BLOCK, [own, service.pulumi.as_ref()], |blocks| {
+        let text = |field: &'static str, of: fn(&'a PulumiService) -> Option<&'a _>| {
+            BlockValue::text(field, field, blocks.map(|block| block.and_then(of)))
+        };
+        let prefix = blocks.map(|block| block.map(|block| &block.pulumi_command_prefix));
+        let values = [
+            text("image", |block| block.image.as_ref()),
+            text("path", |block| block.path.as_ref()),
+            text("stack", |block| block.stack.as_ref()),
+            BlockValue::words(
+                "pulumiCommandPrefix",
+                BlockText::of_list("pulumiCommandPrefix", prefix),
+            ),
+        ];
+        values.into_iter().flatten().collect()
+    })
 }

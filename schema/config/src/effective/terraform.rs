@@ -1,7 +1,7 @@
 //! `terraformRunner`: fetch is `pvn-wrapper terraform plan`, apply runs exactly that plan, getInfo
 //! shows the outputs. Called by `effective`.
 
-use super::block::{Block, BlockForm, BlockText, BlockValue};
+use super::block::{Block, BlockText, BlockValue};
 use super::parts::{of_the_image, text_parameter};
 use super::{KindOfCommands, iac};
 use crate::{CustomRuntime, IacRunner, Service, TerraformService};
@@ -35,24 +35,19 @@ pub(super) fn block<'a>(
     own: Option<&'a TerraformService>,
     service: &'a Service,
 ) -> Option<Block<'a>> {
-    let blocks = [own, service.terraform.as_ref()];
-    if blocks.iter().all(Option::is_none) {
-        return None;
-    }
-    let text = |parameter, field: &str, of: fn(&'a TerraformService) -> Option<&'a _>| {
-        BlockValue::text(parameter, field, blocks.map(|block| block.and_then(of)))
-    };
-    let texts = [
-        text("image", "image", |block| block.image.as_ref()),
-        text("path", "path", |block| block.path.as_ref()),
-        text("pvnWrapperPath", "pvnWrapperPath", |block| block.pvn_wrapper_path.as_ref()),
-        text("shellPath", "shellPath", |block| block.shell_path.as_ref()),
-    ];
-    let words = init_args(blocks);
-    let words = (!words.is_empty())
-        .then_some(BlockValue { parameter: "extraInitArgs", is: BlockForm::Words(words) });
-    let values = texts.into_iter().chain([words]).flatten().collect();
-    Some(Block { field: BLOCK, is_of_channel: own.is_some(), values })
+    Block::over(BLOCK, [own, service.terraform.as_ref()], |blocks| {
+        let text = |field: &'static str, of: fn(&'a TerraformService) -> Option<&'a _>| {
+            BlockValue::text(field, field, blocks.map(|block| block.and_then(of)))
+        };
+        let values = [
+            text("image", |block| block.image.as_ref()),
+            text("path", |block| block.path.as_ref()),
+            text("pvnWrapperPath", |block| block.pvn_wrapper_path.as_ref()),
+            text("shellPath", |block| block.shell_path.as_ref()),
+            BlockValue::words("extraInitArgs", init_args(blocks)),
+        ];
+        values.into_iter().flatten().collect()
+    })
 }
 
 /// `backendConfig` by its keys, and what else `init` is given.
@@ -71,10 +66,7 @@ fn init_args<'a>([own, base]: [Option<&'a TerraformService>; 2]) -> Vec<BlockTex
             );
         }
     }
-    let (more, is_of_channel) = match own.filter(|own| !own.extra_init_args.is_empty()) {
-        Some(own) => (own.extra_init_args.as_slice(), true),
-        None => (base.map_or(&[][..], |base| &base.extra_init_args), false),
-    };
-    let more = BlockText::of_list("extraInitArgs", more, is_of_channel);
+    let more = [own, base].map(|block| block.map(|block| &block.extra_init_args));
+    let more = BlockText::of_list("extraInitArgs", more);
     backend.into_values().chain(more).collect()
 }

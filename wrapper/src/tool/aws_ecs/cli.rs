@@ -96,7 +96,7 @@ impl Aws {
         let call = format!("aws {service} {operation}");
         if ended.code != 0 {
             return Err(if self.caller.is_stopped() {
-                Fault { code: ended.code, why: format!("`{call}` was asked to stop, and did") }
+                ended.stopped(&call)
             } else {
                 error::fault(&call, &ended.words, ended.code)
             });
@@ -105,8 +105,6 @@ impl Aws {
         if ended.answer.trim_ascii().is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&ended.answer).map_err(|error| {
-            Fault::failed(format!("`{call}` printed no JSON as it should: {error}"))
-        })
+        ended.json(&call)
     }
 }

@@ -14,7 +14,6 @@ use serde_json::{Map, Value};
 
 use super::super::Fault;
 use super::super::call::ToolCaller;
-use crate::exit;
 use crate::spawn::{Environment, variable};
 
 /// Where a job has the key. (A name that begins with `PVN_` would be pvn's own.)
@@ -36,10 +35,9 @@ impl KeyFile {
         let key = key.to_string_lossy();
         // What is in it is shown to nobody.
         if serde_json::from_str::<Map<String, Value>>(&key).is_err() {
-            let why = format!(
+            return Err(Fault::usage(format!(
                 "{VARIABLE} holds no JSON object: give it the whole key file of the service account"
-            );
-            return Err(Fault { code: exit::OURS, why });
+            )));
         }
         let file = Self { directory: within.join("account") };
         let path = file.directory.join("key.json");

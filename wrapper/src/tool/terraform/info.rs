@@ -30,14 +30,14 @@ struct StateFile {
 
 /// Prints it as a getInfo does.
 pub(super) fn print(terraform: &mut Terraform<'_>) -> Result<u8, Fault> {
-    let outputs = terraform.must(&words(&["output", "-json", "-no-color"]), Output::Kept)?.answer;
-    let outputs: BTreeMap<String, RootOutput> = read(&outputs, "output -json")?;
-    let state = terraform.must(&words(&["state", "pull"]), Output::Kept)?.answer;
+    let outputs = terraform.must(&words(&["output", "-json", "-no-color"]), Output::Kept)?;
+    let outputs: BTreeMap<String, RootOutput> = outputs.json("output -json")?;
+    let state = terraform.must(&words(&["state", "pull"]), Output::Kept)?;
     // Nothing at all before the first apply.
-    let state = if state.trim_ascii().is_empty() {
+    let state = if state.answer.trim_ascii().is_empty() {
         "none yet".to_owned()
     } else {
-        let StateFile { serial, terraform_version, resources } = read(&state, "state pull")?;
+        let StateFile { serial, terraform_version, resources } = state.json("state pull")?;
         let count = resources.len();
         let plural = if count == 1 { "" } else { "s" };
         format!("serial {serial}, {count} resource{plural}, written by {terraform_version}")
@@ -52,9 +52,4 @@ pub(super) fn print(terraform: &mut Terraform<'_>) -> Result<u8, Fault> {
         },
     }));
     print_document(&GetInfoOutput { outputs: infos })
-}
-
-fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8], call: &str) -> Result<T, Fault> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| Fault::failed(format!("`{call}` printed no JSON as it should: {error}")))
 }
