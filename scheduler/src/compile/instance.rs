@@ -261,12 +261,8 @@ impl<'a> ServiceInChannel<'a> {
         for definition in &custom.parameters {
             if let Err(lack) = parameters::insert(scope, definition, bound.remove(&definition.name))
             {
-                let (field, way) = match commands.block() {
-                    Some(block) => (block, format!("give it as a field of `{block}`")),
-                    None => ("customRuntime", "give it under `parameterValues`".to_owned()),
-                };
-                let place = self.place().field(field);
-                let help = format!("runtime `{}` asks for it: {way}", runtime.name);
+                let place = self.place().field(commands.block().unwrap_or("customRuntime"));
+                let help = commands.asks(runtime.name.as_str());
                 problems.add(parameters::missing(definition, lack, &place, &help));
                 // Only the one problem: what uses the parameter is fine.
                 let _ = parameters::insert(scope, definition, Some(Bound::Unknown));

@@ -89,6 +89,25 @@ impl EffectiveRuntime<'_> {
         self.of.block
     }
 
+    /// Whether a block says something to these commands: to those of its kind, and to those that
+    /// somebody wrote with the same parameters.
+    pub fn takes(&self, block: &Block<'_>) -> bool {
+        let has = |name: &str| self.custom.parameters.iter().any(|known| known.name == name);
+        self.of.block == Some(block.field)
+            || self.is_as_written()
+                && !block.values.is_empty()
+                && block.values.iter().all(|value| has(value.parameter))
+    }
+
+    /// Who asks for a parameter that nobody gives, and how a service gives it.
+    pub fn asks(&self, runtime: &str) -> String {
+        let way = match self.of.block {
+            Some(block) => format!("as a field of `{block}`"),
+            None => "under `customRuntime.parameterValues`".to_owned(),
+        };
+        format!("runtime `{runtime}` asks for it: give it {way}")
+    }
+
     /// JSON pointer of a part of the commands, given by its own from `custom` on (`fetch/env/A`).
     /// Where somebody wrote it, [`Document::problem`](crate::Document::problem) finds out.
     pub fn pointer(&self, part: &str) -> String {

@@ -3,6 +3,8 @@
 //! needs all documents in force (what a selector matches, what a template comes to) is the
 //! compiler's.
 
+mod values;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use schema::check::{nearest, quoted};
@@ -12,7 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::precondition::StableChannels;
 use crate::texts;
 use crate::{
-    Application, Body, CustomRuntime, Document, Exec, JobHost, NotHere, PerReleaseChannel, Runtime,
+    Application, Body, Document, Exec, JobHost, NotHere, PerReleaseChannel, Runtime,
     RuntimeCommand, RuntimeRole, Service, not_here,
 };
 
@@ -256,14 +258,8 @@ impl GivenDocuments<'_> {
             return;
         };
         if let Some(commands) = runtime.role().commands {
-            check_values(
-                document,
-                service,
-                channel,
-                own,
-                (runtime.name.as_str(), commands.custom()),
-                problems,
-            );
+            let given = values::Given { document, service, channel, own };
+            given.check(runtime.name.as_str(), &commands, problems);
         }
     }
 
@@ -324,66 +320,6 @@ impl GivenDocuments<'_> {
                     [only] => Some(*only),
                     _ => None,
                 }
-            }
-        }
-    }
-}
-
-/// That a service gives the runtime's parameters in this channel: all that are required, none that
-/// is not there.
-fn check_values(
-    document: &Document,
-    service: &Service,
-    channel: &crate::ReleaseChannel,
-    own: Option<(usize, &PerReleaseChannel)>,
-    (runtime, custom): (&str, &CustomRuntime),
-    problems: &mut Vec<Diagnostic>,
-) {
-    let known: Vec<&str> =
-        custom.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-    let of_channel = own.and_then(|(index, own)| {
-        Some((
-            own.custom_runtime.as_ref()?,
-            format!("/service/perReleaseChannel/{index}/customRuntime"),
-        ))
-    });
-    let of_service =
-        service.custom_runtime.as_ref().map(|values| (values, "/service/customRuntime".to_owned()));
-    let blocks: Vec<_> = of_service.into_iter().chain(of_channel).collect();
-    let given = |name: &str| {
-        blocks
-            .iter()
-            .flat_map(|(values, _)| &values.parameter_values)
-            .any(|value| value.name == name)
-    };
-    for parameter in custom
-        .parameters
-        .iter()
-        .filter(|parameter| parameter.required && !parameter.kind.has_default())
-    {
-        if !given(&parameter.name) {
-            let description = parameter
-                .description
-                .as_deref()
-                .map(|text| format!(" ({text})"))
-                .unwrap_or_default();
-            let (name, channel) = (&parameter.name, &channel.name);
-            let message = format!(
-                "parameter `{name}`{description} is required and has no value in release channel \
-                 `{channel}`"
-            );
-            let help = format!(
-                "runtime `{runtime}` asks for it: give it under `customRuntime.parameterValues`"
-            );
-            problems.push(document.problem("/service", message).help(help));
-        }
-    }
-    let what = format!("parameter of runtime `{runtime}`:");
-    for (values, at) in &blocks {
-        for (index, value) in values.parameter_values.iter().enumerate() {
-            if !known.contains(&value.name.as_str()) {
-                let pointer = format!("{at}/parameterValues/{index}/name");
-                problems.push(unknown(document, &pointer, &what, &value.name, &known));
             }
         }
     }

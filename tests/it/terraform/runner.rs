@@ -6,7 +6,8 @@ const EXAMPLE: &str = "terraform-runner";
 
 impl World<'_> {
     fn status_of(&self, channel: &str) -> Value {
-        let service = self.scheduler.json(&["services", "get", "site", "--app", "infrastructure"]);
+        let service =
+            self.scheduler.json(&["services", "get", "site", "--app", "planned-infrastructure"]);
         let channels = service["channels"].as_array().expect("a list").clone();
         channels.into_iter().find(|one| one["channel"] == channel).expect("the example has it")
     }
@@ -19,13 +20,17 @@ impl World<'_> {
     }
 
     fn approve(&self, channel: &str) {
-        let target = ["site", "--app", "infrastructure", "--channel", channel];
+        let target = ["site", "--app", "planned-infrastructure", "--channel", channel];
         self.scheduler.ok(&[&["services", "approve"], &target[..], &["--yes"]].concat());
     }
 }
 
 fn world(scheduler: &Scheduler) -> World<'_> {
-    World { scheduler, service: "site".to_owned(), application: "infrastructure".to_owned() }
+    World {
+        scheduler,
+        service: "site".to_owned(),
+        application: "planned-infrastructure".to_owned(),
+    }
 }
 
 #[test]
@@ -67,14 +72,14 @@ fn a_runtime_that_was_ejected_behaves_as_before() {
     world.approve("staging");
     world.channel_becomes("staging", "CONVERGED");
 
-    let ejected = scheduler.ok(&["runtimes", "eject", "terraform"]);
+    let ejected = scheduler.ok(&["runtimes", "eject", "terraform-local"]);
     assert!(ejected.contains("    # Is there work to do?\n    fetch:\n"), "{ejected}");
     let file = scheduler.home().join("ejected.pvn.yaml");
     std::fs::write(&file, &ejected).expect("a file can be written");
     let path = file.to_str().expect("the path is UTF-8");
     scheduler.ok(&["configs", "validate", path]);
     scheduler.ok(&["configs", "apply", "--no-prompt", path]);
-    assert_eq!(scheduler.json(&["runtimes", "get", "terraform"])["kind"], "custom");
+    assert_eq!(scheduler.json(&["runtimes", "get", "terraform-local"])["kind"], "custom");
 
     let fetches = world.jobs("fetch").len();
     wait::until("two more fetches", || (world.jobs("fetch").len() >= fetches + 2).then_some(()));
@@ -87,7 +92,7 @@ fn a_runtime_that_was_ejected_behaves_as_before() {
     world.channel_becomes("staging", "CONVERGED");
     assert_eq!(std::fs::read_to_string(&site).expect("the site is there"), "v1", "repaired");
 
-    let refused = scheduler.pvnctl(["runtimes", "eject", "terraform"]);
+    let refused = scheduler.pvnctl(["runtimes", "eject", "terraform-local"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("of kind `custom`"), "{said}");
 }

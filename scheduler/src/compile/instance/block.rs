@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use config::{Block, BlockForm, BlockText, EffectiveRuntime, Runtime};
+use config::{BlockForm, BlockText, EffectiveRuntime, Runtime};
 
 use super::super::commands::render_text;
 use super::super::job_file;
@@ -29,7 +29,7 @@ impl ServiceInChannel<'_> {
             let place = of_channel.as_ref().filter(|_| is_of_channel);
             place.cloned().unwrap_or_else(|| self.place()).field(block.field)
         };
-        if !is_for(&block, commands) {
+        if !commands.takes(&block) {
             let place = place(block.is_of_channel);
             return self.tell_not_for(block.field, runtime, commands, &place, problems);
         }
@@ -86,17 +86,6 @@ impl ServiceInChannel<'_> {
             commands.block().unwrap_or("customRuntime")
         )));
     }
-}
-
-/// Whether a block says something to these commands: to those of its kind, and to those that
-/// somebody wrote with the same parameters.
-fn is_for(block: &Block<'_>, commands: &EffectiveRuntime<'_>) -> bool {
-    let parameters = &commands.custom().parameters;
-    let has = |name: &str| parameters.iter().any(|definition| definition.name == name);
-    commands.block() == Some(block.field)
-        || commands.is_as_written()
-            && !block.values.is_empty()
-            && block.values.iter().all(|value| has(value.parameter))
 }
 
 /// A word as a shell takes it. None can hold a NUL, which is told of its field.

@@ -228,6 +228,26 @@ fn bad_input_parameter_that_a_runtime_requires_and_nobody_gives() {
 }
 
 #[test]
+fn what_a_block_says_is_given_and_what_it_lacks_is_asked_for_there() {
+    let text = |service: &str| {
+        format!(
+            "application: {{name: a, releaseChannels: [{{name: b, runtimes: [{{runtime: r}}]}}]}}\n\
+             ---\nruntime: {{name: r, awsEcs: {{proxyRuntime: {{runtime: local}}, region: x, \
+             ecsCluster: c}}}}\n---\nservice: {{name: s, application: a{service}}}\n"
+        )
+    };
+    let block = "awsEcs: {taskDefinition: {inlined: '{family: f, containerDefinitions: []}'}}";
+    assert_eq!(problems(&text(&format!(", {block}"))), "");
+    let of_channel = format!(", perReleaseChannel: [{{releaseChannel: b, {block}}}]");
+    assert_eq!(problems(&text(&of_channel)), "");
+    let told = problems(&text(""));
+    assert!(told.contains("(runtime `r` asks for it: give it as a field of `awsEcs`)"), "{told}");
+    // What another kind is told is nothing to this one.
+    let told = problems(&text(", terraform: {path: x}"));
+    assert!(told.contains("give it as a field of `awsEcs`"), "{told}");
+}
+
+#[test]
 fn bad_input_runtime_that_takes_the_built_in_name() {
     let text = RUNTIME.replace("name: r\n", "name: local\n");
     assert_eq!(
