@@ -17,10 +17,9 @@ use schema::wire;
 
 use crate::run::until;
 
-pub(crate) mod http;
 mod state;
 
-pub(crate) use http::{Framing, Reply, Request};
+pub(crate) use fakes::http::{Framing, Reply, Request};
 use state::State;
 
 pub(crate) const JOB: &str = "job-0123456789abcdef0123456789abcdef";
@@ -183,10 +182,10 @@ impl Scheduler {
 fn serve(stream: TcpStream, tls: Option<Arc<rustls::ServerConfig>>, inner: &Inner) {
     stream.set_nodelay(true).unwrap();
     match tls {
-        None => http::serve(stream, |request| answer(inner, request)),
+        None => fakes::http::serve(stream, |request| answer(inner, request)),
         Some(config) => {
             let connection = rustls::ServerConnection::new(config).unwrap();
-            http::serve(rustls::StreamOwned::new(connection, stream), |request| {
+            fakes::http::serve(rustls::StreamOwned::new(connection, stream), |request| {
                 answer(inner, request)
             });
         }

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
+use fakes::ecs::{CLUSTER, EcsServer, End, Wrong};
 use schema::output::{FetchOutput, GetInfoOutput, ObjectStatus, RuntimeObject};
 use serde_json::{Value, json};
 
-use super::aws_ecs_server::{CLUSTER, EcsServer, End, Wrong};
 use crate::run::{Run, Wrapper};
 use crate::skipped;
 

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
+use fakes::cloud_run::{CloudRunServer, Trouble};
 use schema::output::{FetchOutput, GetInfoOutput, ObjectStatus, RuntimeObject};
 use serde_json::{Value, json};
 
-use super::google_cloud_run_server::{CloudRunServer, Trouble};
 use crate::run::{Run, Wrapper};
 use crate::skipped;
 

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use fakes::pulumi::{PROGRAM, drift, settled};
 use serde_json::{Value, json};
 
 use crate::run::{Run, Running, Wrapper, until, write_program};
@@ -43,9 +44,9 @@ impl World {
     fn new() -> Self {
         let world = Self { directory: tempfile::tempdir().unwrap() };
         std::fs::create_dir(world.path("bin")).unwrap();
-        write_program(&world.path("bin/pulumi"), include_bytes!("pulumi/replay.sh"), 0o755);
+        write_program(&world.path("bin/pulumi"), PROGRAM, 0o755);
         world.write("preview", drift().to_string());
-        world.write("settled", json!({"changeSummary": {"same": 2}, "duration": 7}).to_string());
+        world.write("settled", settled().to_string());
         world
     }
 
@@ -97,31 +98,6 @@ fn last_line(run: &Run) -> String {
     line.strip_prefix("pvn-wrapper: ").unwrap_or(line).to_owned()
 }
 
-/// A document as `preview --json --refresh` prints one, of a resource that somebody changed.
-fn drift() -> Value {
-    let urn = "urn:pulumi:dev::p::a:b:Cmd::web";
-    let state = json!({
-        "urn": urn, "custom": true, "type": "a:b:Cmd",
-        "inputs": {"zone": "plain value", "token": "[secret]"},
-        "outputs": {"token": {"4dabf18193072939515e22adb298388d":
-            "1b47061264138c4ac30d75fd1eb44270", "plaintext": "\"hunter2\""}},
-    });
-    json!({
-        "config": {"p:zone": "plain value"},
-        "steps": [
-            {"op": "same", "urn": "urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev",
-                "detailedDiff": null},
-            {"op": "refresh", "urn": urn, "oldState": state, "detailedDiff": null},
-            {"op": "update", "urn": urn, "oldState": state, "newState": state,
-                "diffReasons": ["zone"],
-                "detailedDiff": {"zone": {"kind": "update", "inputDiff": false}}},
-        ],
-        "diagnostics": [{"message": "a word of the program\n", "severity": "info#err"}],
-        "duration": 51_731_000,
-        "changeSummary": {"same": 1, "update": 1},
-    })
-}
-
 #[test]
 fn drift_is_previewed_repaired_and_gone() {
     let world = World::new();
@@ -130,7 +106,7 @@ fn drift_is_previewed_repaired_and_gone() {
     assert_eq!((run.code, run.text().as_str()), (2, explanation), "{}", run.stderr);
     assert_eq!(world.handed("preview.txt"), explanation);
     let names: Vec<&str> = run.report.files.iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(names, ["plan-explanation", "plan-json"]);
+    assert_eq!(names, ["plan-explanation", "plan-json", "plan-destroys"]);
     assert!(run.report.files.iter().all(|file| file.content_blob_id.is_some()));
     let handed = world.handed("preview.json");
     let document: Value = serde_json::from_str(&handed).unwrap();

@@ -3,16 +3,16 @@
 //! since it puts the region before the host whatever that is.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use crate::scheduler::http::serve;
-use crate::scheduler::{Reply, Request};
+use crate::http::{Reply, Request};
+use crate::listen;
 
 /// What is done with the next request of a method, instead of the usual.
-pub(super) enum Trouble {
+pub enum Trouble {
     /// An error of Google's: code, status, message.
     Refuse(u16, &'static str, &'static str),
     /// The usual, and its answer is lost.
@@ -22,28 +22,28 @@ pub(super) enum Trouble {
 }
 
 /// A running server.
-pub(super) struct CloudRunServer {
-    pub(super) address: SocketAddr,
+pub struct CloudRunServer {
+    pub address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
 /// What it has, and what a test wants of it.
 #[derive(Default)]
-pub(super) struct State {
+pub struct State {
     /// By name, as they are printed.
-    pub(super) services: BTreeMap<String, Value>,
+    pub services: BTreeMap<String, Value>,
     /// By name: their annotations.
-    pub(super) revisions: BTreeMap<String, Value>,
+    pub revisions: BTreeMap<String, Value>,
     /// What was asked: `PUT services/web`.
-    pub(super) calls: Vec<String>,
+    pub calls: Vec<String>,
     /// How often a roll-out is looked at before it has ended.
-    pub(super) looks: usize,
+    pub looks: usize,
     /// Why revisions that are made now fail, if they do.
-    pub(super) broken: Option<&'static str>,
+    pub broken: Option<&'static str>,
     /// The only token that is good, if not all are.
-    pub(super) token: Option<&'static str>,
+    pub token: Option<&'static str>,
     /// What happens next, by method.
-    pub(super) troubles: VecDeque<(&'static str, Trouble)>,
+    pub troubles: VecDeque<(&'static str, Trouble)>,
     /// Why revisions failed, by name.
     fates: BTreeMap<String, &'static str>,
     /// The look in which the roll-out is, by service.
@@ -51,29 +51,26 @@ pub(super) struct State {
 }
 
 impl CloudRunServer {
-    pub(super) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+    /// On the loopback address.
+    pub fn start() -> Self {
+        Self::listening("127.0.0.1:0")
+    }
+
+    /// At this address, `HOST:PORT`.
+    pub fn listening(address: &str) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
-        // It ends with the process of the tests.
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let state = Arc::clone(&shared);
-                std::thread::spawn(move || {
-                    serve(stream, |request| state.lock().unwrap().answer(request));
-                });
-            }
-        });
+        let address = listen(address, move |request| shared.lock().unwrap().answer(request));
         Self { address, state }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    /// What is there now, for as long as the guard lives.
+    pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
     /// The calls since this was asked last.
-    pub(super) fn calls(&self) -> Vec<String> {
+    pub fn calls(&self) -> Vec<String> {
         std::mem::take(&mut self.state().calls)
     }
 }
@@ -136,7 +133,7 @@ impl State {
     }
 
     /// Takes a service over, with what the server fills in.
-    pub(super) fn put(&mut self, mut service: Value) -> Reply {
+    pub fn put(&mut self, mut service: Value) -> Reply {
         let name = service["metadata"]["name"].as_str().unwrap().to_owned();
         let old = self.services.get(&name).cloned().unwrap_or_default();
         let given = service["metadata"]["resourceVersion"].clone();
@@ -223,7 +220,7 @@ impl State {
     }
 
     /// What `gcloud run services update --image` does: all else stays, also whose it is.
-    pub(super) fn deploy_by_hand(&mut self, name: &str, image: &str) {
+    pub fn deploy_by_hand(&mut self, name: &str, image: &str) {
         let mut service = self.services[name].clone();
         service["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
         assert_eq!(self.put(service).status, 200);

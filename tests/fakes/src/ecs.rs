@@ -1,23 +1,20 @@
 //! As much of Amazon ECS as a service needs, on a port of its own: it keeps what is registered and
-//! created, moves roll-outs on with each look at them, and does wrong what it is told to. Used by
-//! the tests of `aws-ecs`.
+//! created, moves roll-outs on with each look at them, and does wrong what it is told to.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-/// The only cluster.
-pub(crate) const CLUSTER: &str = "prod";
+use crate::http::{Framing, Reply, Request};
+use crate::listen;
 
-/// The status of an answer that does not come.
-const HANGS: u16 = 1;
+/// The only cluster.
+pub const CLUSTER: &str = "prod";
 
 /// How a roll-out ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     Completes,
     Fails,
     RollsBack,
@@ -25,7 +22,7 @@ pub(crate) enum End {
 
 /// What goes wrong with the next call of an operation.
 #[derive(Debug, Clone)]
-pub(crate) enum Wrong {
+pub enum Wrong {
     /// It is refused with this code and this message.
     Code(&'static str, &'static str),
     /// It is done, and nobody hears of it.
@@ -38,23 +35,23 @@ pub(crate) enum Wrong {
 
 /// A call: the action as a policy names it, whose it was, what was asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
-    pub(crate) action: String,
-    pub(crate) key: String,
-    pub(crate) body: Value,
+pub struct Call {
+    pub action: String,
+    pub key: String,
+    pub body: Value,
 }
 
 /// What there is.
 #[derive(Debug)]
-pub(crate) struct World {
+pub struct World {
     /// Revision N of the only family is the one at N - 1: definition, tags.
-    pub(crate) revisions: Vec<(Value, BTreeMap<String, String>)>,
-    pub(crate) services: BTreeMap<String, Value>,
-    pub(crate) calls: Vec<Call>,
+    pub revisions: Vec<(Value, BTreeMap<String, String>)>,
+    pub services: BTreeMap<String, Value>,
+    pub calls: Vec<Call>,
     /// What goes wrong, once each, by operation.
-    pub(crate) wrong: Vec<(&'static str, Wrong)>,
+    pub wrong: Vec<(&'static str, Wrong)>,
     /// How roll-outs end that begin now.
-    pub(crate) end: End,
+    pub end: End,
     tokens: BTreeMap<String, String>,
     ends: BTreeMap<String, End>,
     /// How many looks a roll-out takes.
@@ -64,8 +61,8 @@ pub(crate) struct World {
 }
 
 /// A server, for as long as the test runs.
-pub(crate) struct EcsServer {
-    pub(crate) url: String,
+pub struct EcsServer {
+    pub url: String,
     world: Arc<Mutex<World>>,
 }
 
@@ -76,9 +73,13 @@ fn arn(kind: &str, name: &str) -> String {
 }
 
 impl EcsServer {
-    pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+    /// On the loopback address.
+    pub fn start() -> Self {
+        Self::listening("127.0.0.1:0")
+    }
+
+    /// At this address, `HOST:PORT`.
+    pub fn listening(address: &str) -> Self {
         let world = Arc::new(Mutex::new(World {
             revisions: Vec::new(),
             services: BTreeMap::new(),
@@ -92,84 +93,31 @@ impl EcsServer {
             deployments: 0,
         }));
         let shared = Arc::clone(&world);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                serve(stream.unwrap(), &shared);
-            }
-        });
-        Self { url, world }
+        let address = listen(address, move |request| shared.lock().unwrap().answer(request));
+        Self { url: format!("http://{address}"), world }
     }
 
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+    /// What is there now, for as long as the guard lives.
+    pub fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap()
     }
 
     /// The actions of the calls since this was last asked.
-    pub(crate) fn actions(&self) -> Vec<String> {
+    pub fn actions(&self) -> Vec<String> {
         self.world().calls.drain(..).map(|call| call.action).collect()
     }
 }
 
-/// Answers one request.
-fn serve(mut stream: TcpStream, world: &Mutex<World>) {
-    let mut bytes = Vec::new();
-    let mut piece = [0; 16 << 10];
-    let (head, body) = loop {
-        let length = stream.read(&mut piece).unwrap_or(0);
-        if length == 0 {
-            return;
-        }
-        bytes.extend_from_slice(&piece[..length]);
-        let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
-        let mut headers = [httparse::EMPTY_HEADER; 64];
-        let mut request = httparse::Request::new(&mut headers);
-        request.parse(&bytes).unwrap();
-        let head: BTreeMap<String, String> = request
-            .headers
-            .iter()
-            .map(|header| {
-                let value = String::from_utf8_lossy(header.value).into_owned();
-                (header.name.to_ascii_lowercase(), value)
-            })
-            .collect();
-        let length: usize = head.get("content-length").map_or(0, |length| length.parse().unwrap());
-        if bytes.len() >= at + 4 + length {
-            break (head, bytes.split_off(at + 4));
-        }
-    };
-    let (status, kind, text) = world.lock().unwrap().answer(&head, &body);
-    if status == HANGS {
-        // Until whoever asked has gone.
-        let _ = stream.read(&mut piece);
-    }
-    if kind.is_empty() {
-        let _ = stream.shutdown(Shutdown::Both);
-        return;
-    }
-    let head = format!(
-        "HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\
-         \r\n\r\n",
-        text.len()
-    );
-    // Whoever asked may be gone.
-    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes()));
-}
-
 impl World {
-    /// Status, content type (none: there is no answer), body.
-    fn answer(
-        &mut self,
-        head: &BTreeMap<String, String>,
-        body: &[u8],
-    ) -> (u16, &'static str, String) {
-        let of = |name: &str| head.get(name).map_or("", String::as_str);
+    fn answer(&mut self, request: &Request) -> Option<Reply> {
+        let of = |name: &str| request.header(name).unwrap_or_default();
         let key = of("authorization").split(['=', '/']).nth(1).unwrap_or_default().to_owned();
         let target = of("x-amz-target").rsplit('.').next().unwrap_or_default();
         let is_ecs = !target.is_empty();
         let (operation, body) = if is_ecs {
-            (target, serde_json::from_slice::<Value>(body).unwrap())
+            (target, serde_json::from_slice::<Value>(&request.body).unwrap())
         } else {
-            ("AssumeRole", String::from_utf8_lossy(body).into_owned().into())
+            ("AssumeRole", String::from_utf8_lossy(&request.body).into_owned().into())
         };
         let service = if is_ecs { "ecs" } else { "sts" };
         let action = format!("{service}:{operation}");
@@ -179,27 +127,26 @@ impl World {
         let wrong = at.map(|at| self.wrong.remove(at).1);
         let answer = match &wrong {
             Some(Wrong::Code(code, message)) => Err((*code, (*message).to_owned())),
-            Some(Wrong::Status(status)) => return (*status, "text/plain", String::new()),
-            _ if !is_ecs => return (200, "text/xml", assumed()),
+            Some(Wrong::Status(status)) => return Some(Reply::empty(*status)),
+            _ if !is_ecs => return Some(xml(200, assumed())),
             _ => self.act(operation, &body),
         };
         match wrong {
-            Some(Wrong::LosesAnswer) => return (0, "", String::new()),
-            Some(Wrong::Hangs) => return (HANGS, "", String::new()),
+            Some(Wrong::LosesAnswer) => return None,
+            Some(Wrong::Hangs) => return Some(Reply::empty(200).framed(Framing::Never)),
             _ => {}
         }
-        match answer {
-            Ok(answer) => (200, "application/x-amz-json-1.1", answer.to_string()),
+        Some(match answer {
+            Ok(answer) => ecs_json(200, &answer),
             Err((code, message)) if is_ecs => {
-                let answer = json!({"__type": code, "message": message}).to_string();
-                (400, "application/x-amz-json-1.1", answer)
+                ecs_json(400, &json!({"__type": code, "message": message}))
             }
             Err((code, message)) => {
                 let error =
                     format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
-                (403, "text/xml", format!("<ErrorResponse>{error}</ErrorResponse>"))
+                xml(403, format!("<ErrorResponse>{error}</ErrorResponse>"))
             }
-        }
+        })
     }
 
     fn act(&mut self, operation: &str, body: &Value) -> Answer {
@@ -341,7 +288,7 @@ impl World {
     }
 
     /// A look moves a roll-out on; with the second one it ends.
-    pub(crate) fn look(&mut self, name: &str) {
+    pub fn look(&mut self, name: &str) {
         let Some(mut service) = self.services.get(name).cloned() else { return };
         let primary = &mut service["deployments"][0];
         let id = primary["id"].as_str().unwrap_or_default().to_owned();
@@ -380,6 +327,16 @@ impl World {
         let event = json!({"id": message, "createdAt": self.clock, "message": message});
         service["events"].as_array_mut().unwrap().insert(0, event);
     }
+}
+
+fn ecs_json(status: u16, body: &Value) -> Reply {
+    let reply = Reply::empty(status).with("Content-Type", "application/x-amz-json-1.1");
+    Reply { body: body.to_string().into_bytes(), ..reply }
+}
+
+fn xml(status: u16, body: String) -> Reply {
+    let reply = Reply::empty(status).with("Content-Type", "text/xml");
+    Reply { body: body.into_bytes(), ..reply }
 }
 
 fn tags(body: &Value) -> BTreeMap<String, String> {

@@ -6,79 +6,81 @@ use std::io::{Read, Write};
 /// Largest head of a request, bytes.
 const HEAD_LIMIT_BYTES: usize = 16 << 10;
 
-pub(crate) struct Request {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
 }
 
 impl Request {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name))
             .map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+    pub fn number(&self, name: &str) -> Option<u64> {
         self.header(name)?.parse().ok()
     }
 
     /// Whether it is this method on a path that ends so.
-    pub(crate) fn is(&self, method: &str, end: &str) -> bool {
+    pub fn is(&self, method: &str, end: &str) -> bool {
         self.method == method && self.path.ends_with(end)
     }
 }
 
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
-    pub(crate) framing: Framing,
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    pub framing: Framing,
 }
 
 /// How an answer tells where its body ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub enum Framing {
     /// By its length.
     Right,
     /// By a length that is not its own; then the connection ends.
     Declared(usize),
     /// By the end of the connection alone.
     Close,
+    /// There is no answer: nothing is sent until whoever asked has gone.
+    Never,
 }
 
 impl Reply {
-    pub(crate) fn empty(status: u16) -> Self {
+    pub fn empty(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Vec::new(), framing: Framing::Right }
     }
 
-    pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.headers.push((name.to_owned(), value.to_string()));
         self
     }
 
     /// An input as it is sent.
-    pub(crate) fn input(body: &[u8]) -> Self {
+    pub fn input(body: &[u8]) -> Self {
         Self {
             body: body.to_owned(),
             ..Self::empty(200).with("Content-Type", "application/octet-stream")
         }
     }
 
-    pub(crate) fn framed(self, framing: Framing) -> Self {
+    pub fn framed(self, framing: Framing) -> Self {
         Self { framing, ..self }
     }
 
-    pub(crate) fn json(status: u16, body: &serde_json::Value) -> Self {
+    pub fn json(status: u16, body: &serde_json::Value) -> Self {
         Self {
             body: body.to_string().into_bytes(),
             ..Self::empty(status).with("Content-Type", "application/json")
         }
     }
 
-    pub(crate) fn problem(status: u16, detail: &str) -> Self {
+    pub fn problem(status: u16, detail: &str) -> Self {
         let body = serde_json::json!({ "title": "refused", "status": status, "detail": detail });
         Self {
             body: body.to_string().into_bytes(),
@@ -88,13 +90,14 @@ impl Reply {
 }
 
 /// Answers until the other side goes, or `answer` says to break the connection.
-pub(crate) fn serve(
-    mut stream: impl Read + Write,
-    mut answer: impl FnMut(&Request) -> Option<Reply>,
-) {
+pub fn serve(mut stream: impl Read + Write, mut answer: impl FnMut(&Request) -> Option<Reply>) {
     let mut buffer = Vec::new();
     while let Some(request) = read(&mut stream, &mut buffer) {
         let Some(reply) = answer(&request) else { return };
+        if reply.framing == Framing::Never {
+            while fill(&mut stream, &mut buffer).is_some() {}
+            return;
+        }
         let mut head = format!("HTTP/1.1 {} x\r\n", reply.status);
         for (name, value) in &reply.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -104,6 +107,7 @@ pub(crate) fn serve(
             Framing::Right => head.push_str(&format!("Content-Length: {}\r\n", reply.body.len())),
             Framing::Declared(length) => head.push_str(&format!("Content-Length: {length}\r\n")),
             Framing::Close => head.push_str("Connection: close\r\n"),
+            Framing::Never => unreachable!("nothing is sent"),
         }
         head.push_str("\r\n");
         let body = if request.method == "HEAD" { &[][..] } else { &reply.body };
