@@ -177,7 +177,10 @@ impl Planner {
         plan.changes
             .push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
         plan.changes.push(Change::Release(Box::new(row)));
-        let now = self.as_it_is(subject).await;
+        // Most go to all channels, where nothing of this is to be said: with thousands of services
+        // the looks at them would take longer than the rest.
+        let goes_to_all = channels.iter().all(|channel| wanted.contains(&channel.name));
+        let now = if goes_to_all { None } else { self.as_it_is(subject).await };
         let partial = PartialRelease {
             subject,
             channels,
