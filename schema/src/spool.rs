@@ -68,6 +68,10 @@ pub const LIVE_AFTER_MS: u64 = 150;
 /// are for commands.
 pub const EXPLANATION: &str = "plan-explanation";
 
+/// Name of the declared output that says what a plan destroys or replaces, one a line; empty:
+/// nothing. Read where a runtime has `requireApprovalForDestroy`.
+pub const DESTROYS: &str = "plan-destroys";
+
 /// Longest name of a declared output, bytes: far below the 255 of a file name, so that a suffix
 /// fits.
 pub const OUTPUT_NAME_LIMIT: usize = 128;

@@ -114,6 +114,7 @@ fn instance(number: usize, now: Timestamp) -> Option<State> {
         get_info: None,
         gates: Vec::new(),
         require_approval_before_apply: false,
+        require_approval_for_destroy: false,
         approval_timeout: None,
         grace: Duration::from_secs(1),
         apply_id: None,

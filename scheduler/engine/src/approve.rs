@@ -36,13 +36,22 @@ pub(crate) enum Asker {
     Gate(usize),
     /// `requireApprovalBeforeApply`.
     Apply,
+    /// `requireApprovalForDestroy`, which asks where the other does not.
+    Destroy,
 }
 
 fn question(desired: &Desired, asker: Asker) -> Option<Question<'_>> {
     match asker {
         Asker::Gate(at) => desired.gates.get(at)?.asks(at),
         Asker::Apply => Some(Question::before_apply()),
+        Asker::Destroy => Some(Question::before_destroy()),
     }
+}
+
+/// Who asks for each apply of a runtime, if anybody does.
+fn before_apply(desired: &Desired) -> Option<Asker> {
+    let asks = desired.require_approval_before_apply.then_some(Asker::Apply);
+    asks.or_else(|| desired.require_approval_for_destroy.then_some(Asker::Destroy))
 }
 
 /// The id that a shared approval has in every instance of the release, for the commands that they
@@ -64,14 +73,15 @@ impl State {
         let asks = move |gate: &Gate| {
             gate.approval().is_some_and(|kind| kind == ApprovalKind::Apply || !arrived)
         };
-        let before_apply =
-            self.desired().is_some_and(|desired| desired.require_approval_before_apply);
+        let may_destroy = self.work().is_none_or(|work| work.may_destroy);
+        let of_apply = self.desired().and_then(before_apply);
+        let of_apply = of_apply.filter(|asker| *asker != Asker::Destroy || may_destroy);
         let gates = gates
             .iter()
             .enumerate()
             .filter(move |(_, gate)| asks(gate))
             .map(|(at, _)| Asker::Gate(at));
-        gates.chain(before_apply.then_some(Asker::Apply))
+        gates.chain(of_apply)
     }
 
     /// The approval that answers this asker now, if one was asked for: for the work that is known,

@@ -47,6 +47,9 @@ pub struct Desired {
     pub gates: Vec<Gate>,
     /// Ask for every apply (`requireApprovalBeforeApply`).
     pub require_approval_before_apply: bool,
+    /// Ask for an apply that may destroy something (`requireApprovalForDestroy`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_approval_for_destroy: bool,
     /// How long an approval stays valid; `None` = for ever.
     #[serde(rename = "approval_timeout_ms", default, with = "crate::millis::maybe_positive")]
     pub approval_timeout: Option<Duration>,

@@ -222,6 +222,10 @@ pub struct FetchResult {
     /// Digest of what the fetch printed (of the normalised objects in structured mode); of output
     /// that is not whole one that no other fetch has.
     pub output: Option<BlobId>,
+    /// Whether the output file named `plan-destroys` says that nothing is destroyed, by having
+    /// nothing in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub destroys_nothing: bool,
     /// Whether the output is all that tells what there is to do, and is not whole.
     #[serde(default)]
     pub is_cut: bool,

@@ -40,6 +40,8 @@ pub struct WorldReport {
     pub plan: Option<BlobId>,
     /// What the work would do, for people.
     pub explanation: Option<String>,
+    /// Whether the work may destroy something: nobody has said that it does not.
+    pub may_destroy: bool,
     /// Whether what tells the work is not kept whole, so that no other observation has the same
     /// fingerprint.
     pub is_cut: bool,

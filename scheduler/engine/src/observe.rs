@@ -57,7 +57,8 @@ impl State {
                     let data = [(seen_by.0, seen_by.1.as_str()), ("reason", reason.as_str())];
                     out.push(log(LogKind::DriftFound, None, format!("drift: {what}"), &data));
                 }
-                let WorldReport { fingerprint, plan, explanation, is_cut, .. } = report;
+                let WorldReport { fingerprint, plan, explanation, may_destroy, is_cut, .. } =
+                    report;
                 self.keep_or_take(Work {
                     reason,
                     what,
@@ -65,6 +66,7 @@ impl State {
                     fingerprint,
                     plan,
                     explanation,
+                    may_destroy,
                     stale_plan: false,
                     is_cut,
                 })

@@ -127,6 +127,7 @@ fn read(
         explanation: seen
             .explanation_text
             .or_else(|| seen.explanation.map(|_| UNREADABLE.to_owned())),
+        may_destroy: !seen.destroys_nothing,
         is_cut: seen.is_cut,
         doubt: seen.doubt,
     })

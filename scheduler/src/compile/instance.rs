@@ -125,6 +125,8 @@ impl<'a> ServiceInChannel<'a> {
             gates: self.channel.gates.clone(),
             require_approval_before_apply: custom
                 .is_some_and(|custom| custom.require_approval_before_apply),
+            require_approval_for_destroy: custom
+                .is_some_and(|custom| custom.require_approval_for_destroy),
             approval_timeout: custom.and_then(|custom| custom.approval_timeout).map(Duration::from),
             grace: policy::grace(custom),
             apply_id,

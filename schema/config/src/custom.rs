@@ -31,6 +31,10 @@ message! {
         /// Ask people before every apply. Default: false.
         #[serde(default)]
         require_approval_before_apply: bool,
+        /// Ask people before an apply whose plan destroys or replaces something, and let others go
+        /// through: what fetch says in an output `plan-destroys`, or does not say. Default: false.
+        #[serde(default)]
+        require_approval_for_destroy: bool,
         /// How long after the start of an apply the world may take to converge before apply runs
         /// again. Default: 600s.
         convergence_grace_period: Option<Duration>,

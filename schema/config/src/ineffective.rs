@@ -1,5 +1,5 @@
-//! What is allowed in configs and does nothing: variables that pvn sets itself, and windows that
-//! never shut. Told as warnings by `configs apply` and `validate`.
+//! What is allowed in configs and does nothing of its own: variables that pvn sets itself, windows
+//! that never shut, and a question about what is destroyed where nobody tells that. Told as warnings by `configs apply` and `validate`.
 
 use schema::time::Timestamp;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};
@@ -32,6 +32,14 @@ pub fn ineffective<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec
             let help = "`schedule` says when it opens, once for each `duration`: as in `0 9 * * \
                         1-5`, with `8h`";
             warnings.push(document.problem(&commands.pointer("apply/window"), message).help(help));
+        }
+        let custom = commands.custom();
+        if custom.require_approval_for_destroy && custom.fetch.is_none() {
+            let message = "without `fetch` nothing tells what an apply destroys, so people are \
+                           asked before every one, as with `requireApprovalBeforeApply`";
+            let help = "give it a `fetch` that hands over an output `plan-destroys`";
+            let pointer = commands.pointer("requireApprovalForDestroy");
+            warnings.push(document.problem(&pointer, message).help(help));
         }
     }
     warnings

@@ -30,12 +30,14 @@ mod preview;
 const EXPLANATION: &str = "preview.txt";
 /// The same for programs.
 const DOCUMENT: &str = "preview.json";
+/// What would be destroyed or replaced, a line each.
+const DESTROYS: &str = "destroys.txt";
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PulumiStep {
-    /// Look what would be done: 0 no change, 2 changes, 1 an error. Hands over `plan-explanation`
-    /// and `plan-json`
+    /// Look what would be done: 0 no change, 2 changes, 1 an error. Hands over `plan-explanation`,
+    /// `plan-json` and `plan-destroys`
     Preview(PulumiArguments),
     /// Bring the stack to what its program says
     Up(PulumiArguments),
@@ -86,7 +88,11 @@ impl PulumiStep {
         let (name, outputs, success_exit_codes): (_, super::Handed, &[u8]) = match self {
             Self::Preview(_) => (
                 "pulumi-preview",
-                &[("plan-explanation", EXPLANATION), ("plan-json", DOCUMENT)],
+                &[
+                    ("plan-explanation", EXPLANATION),
+                    ("plan-json", DOCUMENT),
+                    ("plan-destroys", DESTROYS),
+                ],
                 &[0, 2],
             ),
             Self::Up(_) => ("pulumi-up", &[], &[0]),
@@ -170,7 +176,12 @@ impl Pulumi<'_> {
         }
         let preview = digest.and_then(|digest| Preview::of(&digest)).map_err(Fault::failed)?;
         let explanation = preview.explanation();
-        for (name, text) in [(DOCUMENT, &preview.document()), (EXPLANATION, &explanation)] {
+        let files = [
+            (DOCUMENT, &preview.document()),
+            (EXPLANATION, &explanation),
+            (DESTROYS, &preview.destroys()),
+        ];
+        for (name, text) in files {
             let path = within.join(name);
             std::fs::write(&path, text).map_err(|error| Fault::unwritten(&path, &error))?;
         }

@@ -30,14 +30,16 @@ const PLAN: &str = "plan";
 const EXPLANATION: &str = "plan.txt";
 /// The same for programs.
 const DOCUMENT: &str = "plan.json";
+/// What of it is destroyed or replaced, a line each.
+const DESTROYS: &str = "destroys.txt";
 /// What terraform keeps from one command to the next.
 const DATA: &str = "data";
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TerraformStep {
-    /// Make a plan: 0 no change, 2 changes, 1 an error. Hands over `plan`, `plan-explanation` and
-    /// `plan-json`
+    /// Make a plan: 0 no change, 2 changes, 1 an error. Hands over `plan`, `plan-explanation`,
+    /// `plan-json` and `plan-destroys`
     Plan(StepArguments),
     /// Apply the plan of the fetch that found the work, and nothing else
     Apply(StepArguments),
@@ -131,6 +133,7 @@ impl TerraformStep {
                     ("plan", PLAN),
                     ("plan-explanation", EXPLANATION),
                     ("plan-json", DOCUMENT),
+                    ("plan-destroys", DESTROYS),
                 ],
                 success_exit_codes: &[0, 2],
             },
@@ -243,9 +246,15 @@ impl Terraform<'_> {
         })?;
         let mut document = self.create(DOCUMENT)?;
         plan.write(&mut document).map_err(|error| self.unwritten(DOCUMENT, &error))?;
+        let destroys = plan.destroys();
+        self.create(DESTROYS)?
+            .write_all(destroys.as_bytes())
+            .map_err(|error| self.unwritten(DESTROYS, &error))?;
         let mut explanation = self.create(EXPLANATION)?;
-        // It goes first: the first line is shown wherever there is room for one.
-        writeln!(explanation, "{}\n", plan.summary())
+        // They go first: the first line is shown wherever there is room for one, and nobody should
+        // have to search for what is lost.
+        let gap = if destroys.is_empty() { "" } else { "\n" };
+        writeln!(explanation, "{}\n{gap}{destroys}", plan.summary())
             .map_err(|error| self.unwritten(EXPLANATION, &error))?;
         let mut show = words(&["show", "-no-color"]);
         show.push(file.into());

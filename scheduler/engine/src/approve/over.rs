@@ -8,7 +8,7 @@ use schema::log_kind::LogKind;
 use schema::status::ApprovalKind;
 use schema::time::Timestamp;
 
-use super::{Asker, about, expiry, name_of, question};
+use super::{Asker, about, before_apply, expiry, name_of, question};
 use crate::action::Action;
 use crate::state::{Approval, State};
 
@@ -68,9 +68,7 @@ impl State {
     pub(crate) fn regate(&mut self, now: Timestamp) {
         let settled = self.settled_approvals();
         let Some(desired) = self.desired.as_deref() else { return };
-        let askers = (0..desired.gates.len())
-            .map(Asker::Gate)
-            .chain(desired.require_approval_before_apply.then_some(Asker::Apply));
+        let askers = (0..desired.gates.len()).map(Asker::Gate).chain(before_apply(desired));
         let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
         self.approvals.ask_instead(&questions, &settled, expiry(Some(desired), now));
     }

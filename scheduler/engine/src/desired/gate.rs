@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Desired;
 
+/// What people are told who are asked because of `requireApprovalForDestroy`.
+const MAY_DESTROY: &str = "its plan destroys or replaces something, or its fetch left no empty \
+                           `plan-destroys` that says otherwise";
+
 /// A gate of the release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gate {
@@ -131,6 +135,11 @@ impl Question<'_> {
     pub(crate) fn before_apply() -> Self {
         let (gate, kind) = ("apply".to_owned(), ApprovalKind::Apply);
         Self { gate, kind, name: None, description: None, needed: 1 }
+    }
+
+    /// That of `requireApprovalForDestroy`. Under the same gate, for it is about the same apply.
+    pub(crate) fn before_destroy() -> Self {
+        Self { description: Some(MAY_DESTROY), ..Self::before_apply() }
     }
 }
 

@@ -59,6 +59,9 @@ pub(crate) struct Work {
     pub(crate) plan: Option<BlobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) explanation: Option<String>,
+    /// Whether carrying it out may destroy something. True in what was found before that was told.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub(crate) may_destroy: bool,
     /// An apply found the plan stale: the next fetch with the same fingerprint brings the plan
     /// that runs.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -66,4 +69,8 @@ pub(crate) struct Work {
     /// Whether what tells it is not kept whole: then no later fetch has the same fingerprint.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) is_cut: bool,
+}
+
+fn yes() -> bool {
+    true
 }

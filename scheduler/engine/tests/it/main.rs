@@ -5,6 +5,7 @@
 mod apply_alone;
 mod begun;
 mod clocks;
+mod destroys;
 mod foretold;
 mod outdated;
 mod progress;

@@ -36,6 +36,7 @@ fn report(world: ObservedWorld) -> WorldReport {
         fingerprint: None,
         plan: None,
         explanation: None,
+        may_destroy: true,
         is_cut: false,
         doubt: None,
     }

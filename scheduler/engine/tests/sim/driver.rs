@@ -28,7 +28,7 @@ use crate::oracle::Oracle;
 use crate::outputs;
 use crate::people;
 use crate::random::Random;
-use crate::world::{Fate, Process, Target, World};
+use crate::world::{Fate, Process, Target, World, destroys_nothing};
 use watch::{Watcher, watches};
 
 /// Wall time at true time 0.

@@ -17,7 +17,7 @@ use schema::status::{ApprovalKind, ApprovalStatus, Decision, JobKind, Status};
 use schema::time::Timestamp;
 
 use crate::people::WINDOW_MS;
-use crate::world::World;
+use crate::world::{World, destroys_nothing};
 use watch::Watch;
 
 mod account;

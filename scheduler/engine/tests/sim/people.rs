@@ -96,6 +96,7 @@ fn polled(random: &mut Random, production: bool) -> Desired {
         get_info: random.one_in(3).then_some(info),
         gates,
         require_approval_before_apply: random.one_in(4),
+        require_approval_for_destroy: random.one_in(4),
         approval_timeout: random.one_in(4).then(|| secs(random, 300, 3_600)),
         grace: secs(random, 1, 600),
         apply_id: (apply_only && random.one_in(2)).then(|| "id".to_owned()),

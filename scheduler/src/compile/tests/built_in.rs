@@ -104,7 +104,8 @@ fn what_runs_first_and_how_often_is_the_runners_own() {
             "    proxyRuntime: {runtime: local}\n",
             "    proxyRuntime: {runtime: local}\n    preRun: [{cmd: . ./login}, {cmd: \"export \
              A='{{.Builtins.ReleaseChannel.Name}}'\"}]\n    pollInterval: 7s\n    \
-             requireApprovalBeforeApply: true\n    fetchRetryPolicy: {maxInterval: 5s}\n    env: \
+             requireApprovalForDestroy: true\n    requireApprovalBeforeApply: true\n    \
+             fetchRetryPolicy: {maxInterval: 5s}\n    env: \
              {TF_VAR_x: {value: y}}\n",
         )],
     );
@@ -115,6 +116,7 @@ fn what_runs_first_and_how_often_is_the_runners_own() {
     );
     assert_eq!(env(instance.commands.fetch.as_ref().unwrap()), "TF_VAR_x=y");
     assert!(instance.desired.require_approval_before_apply);
+    assert!(instance.desired.require_approval_for_destroy);
     let Observe::Poll(poll) = instance.desired.observe else { panic!("it is polled") };
     let retry = poll.retry.unwrap();
     assert_eq!((retry.base, retry.max), (Duration::from_secs(5), Duration::from_secs(5)));

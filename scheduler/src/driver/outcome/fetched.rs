@@ -5,7 +5,7 @@ use engine::event::FetchResult;
 use schema::id::BlobId;
 use schema::output::RuntimeObject;
 use schema::report::Report;
-use schema::spool::EXPLANATION;
+use schema::spool::{DESTROYS, EXPLANATION};
 
 use super::super::words::Words;
 use super::{JobPurpose, file};
@@ -56,12 +56,14 @@ pub(super) fn fetched(
         (_, true) => Some(ONLY_ERRORS.to_owned()),
         _ => None,
     };
+    let destroys_nothing = file(report, DESTROYS) == Some(BlobId::of(b""));
     FetchResult {
         objects,
         plan,
         explanation,
         explanation_text: words.explanation.clone(),
         output,
+        destroys_nothing,
         doubt,
         is_cut,
     }

@@ -67,6 +67,7 @@ impl Cloud<'_> {
             }),
             parameters: self.parameters,
             require_approval_before_apply: false,
+            require_approval_for_destroy: false,
             convergence_grace_period: None,
             apply_id: None,
             approval_timeout: None,

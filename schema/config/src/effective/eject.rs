@@ -9,7 +9,13 @@ use crate::{Runtime, RuntimeKind};
 const SECRET: &str = "(write the secret here again)";
 
 /// Fields whose `false` says no more than their absence.
-const SWITCHES: [&str; 4] = ["leaveRunning", "readOnly", "required", "requireApprovalBeforeApply"];
+const SWITCHES: [&str; 5] = [
+    "leaveRunning",
+    "readOnly",
+    "required",
+    "requireApprovalBeforeApply",
+    "requireApprovalForDestroy",
+];
 
 impl Runtime {
     /// The document as `custom`, in its JSON form, without secrets and without what is not said.

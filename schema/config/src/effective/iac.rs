@@ -85,6 +85,7 @@ pub(super) fn commands(
         }),
         parameters,
         require_approval_before_apply: runner.require_approval_before_apply,
+        require_approval_for_destroy: runner.require_approval_for_destroy,
         convergence_grace_period: runner.convergence_grace_period,
         apply_id: None,
         approval_timeout: None,

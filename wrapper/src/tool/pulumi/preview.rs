@@ -20,6 +20,10 @@ const NO_CHANGE: &[&str] = &["same", "read", "read-replacement", "discard"];
 /// Steps that tell no change either: `--refresh` has one of the first for every resource.
 const LOOKS: &[&str] = &["refresh", "diff"];
 
+/// Operations that destroy nothing. What Pulumi may call others is taken for one that does; what is
+/// made in the place of something else has a step of its own for that.
+const DESTROYS_NOTHING: &[&str] = &["create", "update", "import", "create-replacement"];
+
 /// How people say what becomes of a resource, in the order in which it is told; other operations
 /// are called as Pulumi calls them.
 const OPERATIONS: &[(&str, &str)] = &[
@@ -127,6 +131,18 @@ impl Preview {
     /// For programs.
     pub(super) fn document(&self) -> String {
         serde_json::to_string(self).expect("texts and numbers can be written as JSON")
+    }
+
+    /// What is destroyed, or replaced by another, a line each; empty: nothing.
+    pub(super) fn destroys(&self) -> String {
+        let destroys = |op: &str| !DESTROYS_NOTHING.contains(&op) && !NO_CHANGE.contains(&op);
+        let steps = self.steps.iter().filter(|step| destroys(&step.op));
+        let lines = steps.map(|step| step.line() + "\n");
+        // Whatever the steps say: what is counted is never taken for nothing.
+        let untold = self.summary.iter().filter(|(op, count)| {
+            **count > 0 && destroys(op) && !self.steps.iter().any(|step| step.op == **op)
+        });
+        lines.chain(untold.map(|(op, count)| format!("{count} to {op}\n"))).collect()
     }
 
     /// For people, who see the first line wherever there is room for one.

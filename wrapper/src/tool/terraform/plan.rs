@@ -6,6 +6,7 @@
 
 use std::io::{self, Write};
 
+use schema::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -114,6 +115,24 @@ impl TerraformPlan {
     }
 }
 
+impl TerraformPlan {
+    /// What is destroyed, or replaced by another, a line each; empty: nothing. An address is one
+    /// line, as terraform quotes what steers a terminal.
+    pub(super) fn destroys(&self) -> String {
+        let told = self.resource_changes.iter().filter_map(|resource| {
+            let does = |action: &str| resource.change.actions.iter().any(|is| is == action);
+            let what = match (does("delete"), does("create")) {
+                (false, _) => return None,
+                (true, false) => "destroy",
+                (true, true) => "replace",
+            };
+            let address = resource.address.replace(shown::steers, "\u{fffd}");
+            Some(format!("{what} {address}\n"))
+        });
+        told.collect()
+    }
+}
+
 impl Summary {
     fn of(changes: &[ResourceChange]) -> Self {
         let count = |is: &dyn Fn(&ResourceChange) -> bool| {
@@ -210,6 +229,26 @@ mod tests {
                 {"address": "a.d", "change": {"actions": ["no-op"], "importing": {"id": "i"}}},
             ]),
             "Plan: 1 to import, 1 to move",
+        );
+    }
+
+    #[test]
+    fn what_is_destroyed_and_replaced_is_named() {
+        let change = |name: &str, actions: &[&str]| json!({"address": format!("a.{name}"), "change": {"actions": actions}});
+        let changes = json!([
+            change("made", &["create"]),
+            change("gone", &["delete"]),
+            change("first", &["create", "delete"]),
+            change("then", &["delete", "create"]),
+            change("left", &["forget"]),
+            change("x[\"\u{1b}[2J\"]", &["delete"]),
+        ]);
+        let told = "destroy a.gone\nreplace a.first\nreplace a.then\n\
+                    destroy a.x[\"\u{fffd}[2J\"]\n";
+        assert_eq!(plan(&changes).destroys(), told);
+        assert_eq!(
+            plan(&json!([change("made", &["create"]), change("is", &["update"])])).destroys(),
+            ""
         );
     }
 

@@ -117,11 +117,14 @@ fn a_plan_says_by_its_code_whether_there_is_work_and_apply_runs_that_plan() {
     let Some(world) = World::new("a_plan_says_by_its_code_whether_there_is_work") else { return };
     let run = world.run(&["plan"]);
     assert_eq!(run.code, 2, "{}", run.stderr);
-    assert_eq!(handed_over(&run), ["plan", "plan-explanation", "plan-json"]);
+    assert_eq!(handed_over(&run), ["plan", "plan-explanation", "plan-json", "plan-destroys"]);
     let text = std::fs::read_to_string(world.path("own/terraform-plan/plan.txt")).unwrap();
     assert!(text.starts_with("Plan: 1 to add\n") && text.contains("terraform_data.made"), "{text}");
     let json = std::fs::read_to_string(world.path("own/terraform-plan/plan.json")).unwrap();
     assert!(json.contains("terraform_data.made") && !json.contains("hunter2"), "{json}");
+    let destroys =
+        || std::fs::read_to_string(world.path("own/terraform-plan/destroys.txt")).unwrap();
+    assert_eq!(destroys(), "");
     assert!(
         run.stderr.contains("+ terraform plan -detailed-exitcode") || world.terraform == "tofu"
     );
@@ -133,7 +136,9 @@ fn a_plan_says_by_its_code_whether_there_is_work_and_apply_runs_that_plan() {
     let drift = world.run(&["plan"]);
     assert_eq!(drift.code, 2, "{}", drift.stderr);
     let text = std::fs::read_to_string(world.path("own/terraform-plan/plan.txt")).unwrap();
-    assert!(text.starts_with("Plan: 1 to add, 1 to destroy\n"), "{text}");
+    let replaced = "replace terraform_data.made\n";
+    assert!(text.starts_with(&format!("Plan: 1 to add, 1 to destroy\n\n{replaced}\n")), "{text}");
+    assert_eq!(destroys(), replaced);
     assert!(!world.path(".terraform").exists(), "jobs keep their data in a place of their own");
 }
 

@@ -99,6 +99,7 @@ fn other_work_withdraws_what_was_bound_to_the_old_one() {
         fingerprint: Some(BlobId::of(b"other")),
         plan: None,
         explanation: Some("two to add".to_owned()),
+        may_destroy: true,
         stale_plan: false,
         is_cut: false,
     };

@@ -22,6 +22,7 @@ fn work(what: &str) -> Finding {
         fingerprint: None,
         plan: None,
         explanation: None,
+        may_destroy: true,
         stale_plan: false,
         is_cut: false,
     }))

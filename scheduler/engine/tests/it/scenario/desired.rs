@@ -47,6 +47,7 @@ pub(crate) fn exit_code() -> Desired {
         get_info: None,
         gates: Vec::new(),
         require_approval_before_apply: false,
+        require_approval_for_destroy: false,
         approval_timeout: None,
         grace: Duration::from_secs(600),
         apply_id: None,

@@ -55,6 +55,7 @@ impl Driver {
         if self.random.one_in(2) {
             shape.gates = people::gates(&mut self.random, production);
             shape.require_approval_before_apply = self.random.one_in(4);
+            shape.require_approval_for_destroy = self.random.one_in(4);
         }
         if self.random.one_in(2) {
             shape.compiled = BlobId::of(&self.releases.to_le_bytes());

@@ -115,6 +115,14 @@ impl Driver {
         };
         let (fingerprint, explanation) =
             (Some(BlobId::of(what.as_bytes())), compares.then_some(what));
-        Ok(WorldReport { world, fingerprint, plan: None, explanation, is_cut: false, doubt: None })
+        Ok(WorldReport {
+            world,
+            fingerprint,
+            plan: None,
+            explanation,
+            may_destroy: !destroys_nothing(fingerprint),
+            is_cut: false,
+            doubt: None,
+        })
     }
 }

@@ -156,7 +156,10 @@ impl Account {
                 Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => {}
             }
         }
-        if desired.require_approval_before_apply {
+        let may_destroy = !destroys_nothing(fingerprint);
+        if desired.require_approval_before_apply
+            || desired.require_approval_for_destroy && may_destroy
+        {
             self.given(ApprovalKind::Apply, Some(fingerprint), 1, now);
         }
     }

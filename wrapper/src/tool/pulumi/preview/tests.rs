@@ -160,3 +160,19 @@ fn a_name_forges_no_line() {
         "Preview: 1 to create\n\ncreate   a:b:C web\u{fffd}\u{fffd}[2Kdelete   a:b:C all\n"
     );
 }
+
+#[test]
+fn what_is_destroyed_and_replaced_is_named_and_what_is_only_counted_too() {
+    let destroys = |document: &Value| preview(document).destroys();
+    assert_eq!(
+        destroys(&drift()),
+        "replace  random:index/randomPet:RandomPet pet: id, prefix; replaced because of prefix\n\
+         delete   a:b:Cmd old\n"
+    );
+    let summary = |counts: Value| json!({"changeSummary": counts});
+    assert_eq!(destroys(&summary(json!({"create": 2, "update": 1, "same": 3, "read": 1}))), "");
+    assert_eq!(
+        destroys(&summary(json!({"delete": 2, "delete-all": 1}))),
+        "2 to delete\n1 to delete-all\n"
+    );
+}
