@@ -9,6 +9,11 @@ mod runner;
 
 /// The scheduler over a copy of an example, with every config in it pushed.
 fn example(name: &str) -> Option<Scheduler> {
+    changed_example(name, |_| {})
+}
+
+/// An example, copied and changed before anything reads it.
+fn changed_example(name: &str, change: impl FnOnce(&std::path::Path)) -> Option<Scheduler> {
     if skip::tool("terraform").or_else(|| skip::tool("tofu")).is_none() {
         skip::skipped("terraform", "neither terraform nor tofu is on PATH");
         return None;
@@ -16,6 +21,7 @@ fn example(name: &str) -> Option<Scheduler> {
     let mut scheduler = Scheduler::stopped();
     let root = scheduler.home().join("example");
     copy::example(name, &root);
+    change(&root);
     scheduler.run(&Start { root: Some(&root), ..Start::default() });
     scheduler.ok(&[
         "configs",

@@ -1,5 +1,6 @@
 //! What is allowed in configs and does nothing of its own: variables that pvn sets itself, windows
-//! that never shut, and a question about what is destroyed where nobody tells that. Told as warnings by `configs apply` and `validate`.
+//! that never shut, and a question about what is destroyed where nobody tells that. Told as
+//! warnings by `configs apply` and `validate`.
 
 use schema::time::Timestamp;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};

@@ -258,7 +258,7 @@ impl GivenDocuments<'_> {
             return;
         };
         if let Some(commands) = runtime.role().commands {
-            let given = values::Given { document, service, channel, own };
+            let given = values::ServiceValues { document, service, channel, own };
             given.check(runtime.name.as_str(), &commands, problems);
         }
     }

@@ -67,7 +67,11 @@ fn mounted(document: &Document) -> Vec<Diagnostic> {
                 "give the keys that must not be shown as variables too: `kubernetesSecret: \
                  {{secretName: {secret}, key: …}}`"
             );
-            warnings.push(document.problem(&pointer, message).help(help));
+            let warning = document.problem(&pointer, message).help(help);
+            // All commands of a built-in tool have the volume that is written once.
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
         }
     }
     warnings

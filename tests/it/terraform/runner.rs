@@ -65,6 +65,34 @@ fn a_terraform_runner_plans_asks_applies_that_plan_and_repairs_drift_channel_by_
 }
 
 #[test]
+fn what_only_adds_goes_through_and_what_replaces_is_asked_about_and_named() {
+    let scheduler = changed_example(EXAMPLE, |root| {
+        let file = root.join("terraform-runner.pvn.yaml");
+        let text = std::fs::read_to_string(&file).expect("the example can be read");
+        let changed = text.replace("requireApprovalBeforeApply", "requireApprovalForDestroy");
+        assert_ne!(changed, text, "the example asks before every apply");
+        std::fs::write(&file, changed).expect("a file can be written");
+    });
+    let Some(scheduler) = scheduler else { return };
+    let world = world(&scheduler);
+    world.channel_becomes("production", "CONVERGED");
+    assert_eq!(world.status_of("staging")["approvals"], serde_json::json!([]), "nobody is asked");
+
+    let site = scheduler.home().join("example/site/staging.txt");
+    std::fs::write(&site, "somebody was here").expect("a file can be written");
+    let waiting = world.channel_becomes("staging", "WAITING_MANUAL_APPROVAL");
+    let asked = &waiting["approvals"][0];
+    let shown = asked["explanation"].as_str().expect("the plan is shown");
+    let first = "Plan: 1 to add, 1 to destroy\n\nreplace terraform_data.site\n";
+    assert!(shown.starts_with(first), "{shown}");
+    let why = asked["description"].as_str().expect("it is said why somebody is asked");
+    assert!(why.contains("destroys or replaces something"), "{why}");
+    world.approve("staging");
+    world.channel_becomes("staging", "CONVERGED");
+    assert_eq!(std::fs::read_to_string(&site).expect("the site is there"), "v1", "repaired");
+}
+
+#[test]
 fn a_runtime_that_was_ejected_behaves_as_before() {
     let Some(scheduler) = example(EXAMPLE) else { return };
     let world = world(&scheduler);

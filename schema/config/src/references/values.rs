@@ -9,14 +9,14 @@ use crate::{
 };
 
 /// A service in a channel, with what it says of that channel and where.
-pub(super) struct Given<'a> {
+pub(super) struct ServiceValues<'a> {
     pub(super) document: &'a Document,
     pub(super) service: &'a Service,
     pub(super) channel: &'a ReleaseChannel,
     pub(super) own: Option<(usize, &'a PerReleaseChannel)>,
 }
 
-impl Given<'_> {
+impl ServiceValues<'_> {
     pub(super) fn check(
         &self,
         runtime: &str,

@@ -59,3 +59,21 @@ fn a_window_that_opens_again_before_it_has_shut_keeps_nothing_out() {
         assert!(window(schedule, duration).is_empty(), "{schedule} {duration}");
     }
 }
+
+#[test]
+fn a_question_about_what_is_destroyed_where_nothing_tells_it_is_one_about_everything() {
+    let runtime = |fetch: &str| {
+        format!(
+            "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: local}}\n{fetch}    apply: \
+             {{taskConfig: {{program: {{cmd: [a]}}}}}}\n    requireApprovalForDestroy: true\n"
+        )
+    };
+    let told_without = told(&runtime(""));
+    assert_eq!(told_without.len(), 1);
+    assert_eq!(
+        told_without[0].split(": ").next(),
+        Some("runtime.custom.requireApprovalForDestroy")
+    );
+    let fetch = "    fetch: {taskConfig: {program: {cmd: [b]}}}\n";
+    assert!(told(&runtime(fetch)).is_empty());
+}

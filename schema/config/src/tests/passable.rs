@@ -78,6 +78,16 @@ fn a_secret_that_a_comment_cuts_is_told_and_what_is_cut_off_not_shown() {
 }
 
 #[test]
+fn a_secret_of_all_commands_of_a_built_in_tool_is_told_once() {
+    let text = "runtime:\n  name: r\n  terraformRunner:\n    proxyRuntime: {runtime: k8s}\n    \
+                volumes: [{name: v, source: {secret: {secretName: keys}}, mount: {mountPath: \
+                /keys}}]\n";
+    let told = unmasked_secrets(&documents(text));
+    let places: Vec<&str> = told.iter().map(|warning| warning.path.as_str()).collect();
+    assert_eq!(places, ["runtime.terraformRunner.volumes[0].source.secret"]);
+}
+
+#[test]
 fn a_secret_that_only_files_hold_is_told_where_it_is_mounted() {
     let task = |env: &str| {
         format!(

@@ -166,8 +166,8 @@ fn what_is_destroyed_and_replaced_is_named_and_what_is_only_counted_too() {
     let destroys = |document: &Value| preview(document).destroys();
     assert_eq!(
         destroys(&drift()),
-        "replace  random:index/randomPet:RandomPet pet: id, prefix; replaced because of prefix\n\
-         delete   a:b:Cmd old\n"
+        "delete   a:b:Cmd old\n\
+         replace  random:index/randomPet:RandomPet pet: id, prefix; replaced because of prefix\n"
     );
     let summary = |counts: Value| json!({"changeSummary": counts});
     assert_eq!(destroys(&summary(json!({"create": 2, "update": 1, "same": 3, "read": 1}))), "");
