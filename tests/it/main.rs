@@ -16,6 +16,7 @@ mod cluster_jobs;
 mod cluster_kubelet;
 mod cluster_outages;
 mod cluster_rights;
+mod cluster_tools;
 mod cluster_ways;
 mod cluster_world;
 mod convergence;

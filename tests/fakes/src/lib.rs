@@ -6,6 +6,7 @@ pub mod cloud_run;
 pub mod ecs;
 pub mod http;
 pub mod pulumi;
+pub mod terraform_state;
 
 use std::net::{SocketAddr, TcpListener};
 

@@ -17,22 +17,37 @@ pub(super) fn fault(said: &str, program: &str) -> Option<Fault> {
         })
     };
     let mut why = "the state is locked".to_owned();
-    if let Some(who) = field("Who") {
-        why.push_str(&format!(" by {who}"));
-    }
-    if let Some(operation) = field("Operation") {
-        why.push_str(&format!(" ({operation})"));
-    }
-    if let Some(created) = field("Created") {
-        why.push_str(&format!(" since {created}"));
-    }
+    let id = match held_by(said) {
+        // The backend `http` shows the lock that this run asked for as the one that is held.
+        Some(id) if field("ID").as_deref() != Some(id) => {
+            why.push_str(&format!(" under the ID {id}, and its backend does not say by whom"));
+            Some(id.to_owned())
+        }
+        _ => {
+            if let Some(who) = field("Who") {
+                why.push_str(&format!(" by {who}"));
+            }
+            if let Some(operation) = field("Operation") {
+                why.push_str(&format!(" ({operation})"));
+            }
+            if let Some(created) = field("Created") {
+                why.push_str(&format!(" since {created}"));
+            }
+            field("ID")
+        }
+    };
     why.push_str("; it is free when that run ends");
-    if let Some(id) = field("ID") {
+    if let Some(id) = id {
         why.push_str(&format!(
             "; if nothing runs there any more, `{program} force-unlock {id}` frees it"
         ));
     }
     Some(Fault::again(why))
+}
+
+/// The ID of the lock that is held, where the backend's error has it.
+fn held_by(said: &str) -> Option<&str> {
+    said.split_once("already locked: ID=")?.1.split_whitespace().next()
 }
 
 #[cfg(test)]
@@ -57,5 +72,21 @@ mod tests {
             )
         );
         assert!(super::fault("Error: something else", "tofu").is_none());
+    }
+
+    #[test]
+    fn what_this_run_asked_for_is_not_told_as_the_one_who_holds_the_lock() {
+        let said = "Error: Error acquiring the state lock\n\nError message: HTTP remote state \
+                    already locked: ID=1f2e\nLock Info:\n  ID:        d2ee22c0\n  Operation: \
+                    OperationTypePlan\n  Who:       root@vm\n  Created:   2026-11-28 12:05:05 \
+                    +0000 UTC\n";
+        assert_eq!(
+            fault(said, "tofu").unwrap().why,
+            "the state is locked under the ID 1f2e, and its backend does not say by whom; it is \
+             free when that run ends; if nothing runs there any more, `tofu force-unlock 1f2e` \
+             frees it"
+        );
+        let same = said.replace("d2ee22c0", "1f2e");
+        assert!(fault(&same, "tofu").unwrap().why.contains("by root@vm (OperationTypePlan)"));
     }
 }
