@@ -30,8 +30,9 @@ const LOOK_BYTES: usize = 4 << 10;
 /// be one. 64 KiB.
 const DOCUMENT_LIMIT_BYTES: usize = 64 << 10;
 
-/// Most characters of a line that becomes part of a message: two lines of a terminal.
-const LINE_LIMIT_CHARS: usize = 160;
+/// Most characters of a line that becomes part of a message: five lines of a terminal. What the
+/// wrapper says of a tool that failed has the command that helps at its end.
+const LINE_LIMIT_CHARS: usize = 400;
 
 /// The words of one job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
