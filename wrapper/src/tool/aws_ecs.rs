@@ -23,6 +23,7 @@ mod error;
 mod fetch;
 mod info;
 mod links;
+mod numbers;
 mod revision;
 mod service;
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::Fault;
 use super::super::ownership::{Ownership, of_job};
-use super::{EcsArguments, given};
+use super::{EcsArguments, given, numbers};
 use crate::spawn::Environment;
 
 /// The tag that says whose a task definition is: `SERVICE_ID/CHANNEL_ID`.
@@ -131,8 +131,10 @@ fn read(given: &str, what: &str) -> Result<Map<String, Value>, Fault> {
             .map_err(|error| Fault::failed(format!("{whose} cannot be read: {error}")))?;
         (text, whose)
     };
-    serde_json::from_str(&text)
-        .map_err(|error| Fault::failed(format!("{whose} is no JSON object: {error}")))
+    let mut definition = serde_json::from_str(&text)
+        .map_err(|error| Fault::failed(format!("{whose} is no JSON object: {error}")))?;
+    numbers::read(&mut definition);
+    Ok(definition)
 }
 
 /// The same for the same content, in whatever order and form it is written.
