@@ -153,6 +153,8 @@ pub(crate) fn ended_with(code: &str, said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use schema::output::RuntimeObject;
+
     use super::objects::tests::object;
     use super::*;
 
@@ -198,6 +200,17 @@ mod tests {
         check_structured("a=SUCCEEDED:v2*,v2*", "VERSION_MISMATCH");
         check_structured("a=SUCCEEDED:v2* b=FAILED:v1*", "VERSION_MISMATCH");
         check_structured("a=PENDING:v2*! b=SUCCEEDED:v2*", "VERSION_DIRTY");
+    }
+
+    #[test]
+    fn an_object_that_has_the_version_and_could_not_take_it_into_use_has_failed() {
+        check_structured("a=FAILED:v1*,v2", "RUNTIME_OBJECT_FAILED");
+        check_structured("a=FAILED:v2", "RUNTIME_OBJECT_FAILED");
+        check_structured("a=SUCCEEDED:v2* b=FAILED:v1*,v2", "RUNTIME_OBJECT_FAILED");
+        // What has failed may be the version that is to be replaced.
+        check_structured("a=FAILED:v1*", "VERSION_MISMATCH");
+        check_structured("a=FAILED:v1*,v2*", "VERSION_MISMATCH");
+        check_structured("a=PENDING:v1*,v2", "VERSION_MISMATCH");
     }
 
     #[test]
@@ -276,5 +289,20 @@ mod tests {
             panic!("work")
         };
         assert_eq!(what, "Process `web` runs v1 instead of v2");
+        for (objects, expected) in [
+            ("web=SUCCEEDED:v2*!", "Process `web` was changed behind pvn's back: size is 3"),
+            ("web=SUCCEEDED:v1*", "Process `web` runs v1 instead of v2: size is 3"),
+            (
+                "web=FAILED:v1*,v2",
+                "Process `web` runs v1 instead of v2, and reports that it failed: size is 3",
+            ),
+        ] {
+            let object = RuntimeObject { message: "size is 3".to_owned(), ..object(objects) };
+            let Verdict::Work(_, what) = verdict(&ObservedWorld::Objects(vec![object]), "v2")
+            else {
+                panic!("work")
+            };
+            assert_eq!(what, expected);
+        }
     }
 }

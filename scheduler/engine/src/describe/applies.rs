@@ -122,7 +122,14 @@ impl State {
             self.in_a_row(),
             self.what()
         );
-        self.goes_on(message, WayOut::EffectShows(until))
+        let described = self.goes_on(message, WayOut::EffectShows(until));
+        match described.reason {
+            // What was applied could not be taken into use: whoever waits for it need not.
+            Some(Reason::RuntimeObjectFailed) => {
+                Description { status: Status::Failed, ..described }
+            }
+            _ => described,
+        }
     }
 
     /// After the end of an apply, by itself.

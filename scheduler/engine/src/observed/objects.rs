@@ -21,22 +21,15 @@ pub(super) fn compare(objects: &[RuntimeObject], version: &str) -> Verdict {
             format!("there are no objects yet that run {version}"),
         );
     }
-    if let Some(what) = objects.iter().find_map(|object| mismatch(object, version)) {
-        return Verdict::Work(Reason::VersionMismatch, what);
+    if let Some((reason, what)) = objects.iter().find_map(|object| mismatch(object, version)) {
+        return Verdict::Work(reason, what);
     }
     let drifted =
         |object: &&RuntimeObject| object.versions.iter().any(|at| at.active && at.drifted);
     if let Some(object) = objects.iter().find(drifted) {
-        return Verdict::Work(
-            Reason::VersionDirty,
-            format!("{} was changed behind pvn's back", name(object)),
-        );
+        return Verdict::Work(Reason::VersionDirty, told(object, "was changed behind pvn's back"));
     }
     let with = |status| objects.iter().find(move |object| object.status == status);
-    let told = |object: &RuntimeObject, what: &str| match object.message.as_str() {
-        "" => format!("{} {what}", name(object)),
-        message => format!("{} {what}: {}", name(object), beginning(message, SAID_BYTES)),
-    };
     match (with(ObjectStatus::Failed), with(ObjectStatus::Pending)) {
         (Some(failed), _) => Verdict::Broken(told(failed, "reports that it failed")),
         (None, Some(pending)) => Verdict::Pending(told(pending, "is still on its way")),
@@ -44,22 +37,36 @@ pub(super) fn compare(objects: &[RuntimeObject], version: &str) -> Verdict {
     }
 }
 
-fn mismatch(object: &RuntimeObject, version: &str) -> Option<String> {
+/// What is so of an object, with what it says of itself.
+fn told(object: &RuntimeObject, what: &str) -> String {
+    match object.message.as_str() {
+        "" => format!("{} {what}", name(object)),
+        message => format!("{} {what}: {}", name(object), beginning(message, SAID_BYTES)),
+    }
+}
+
+/// Why an object does not run exactly this version, if it does not. One that has it, has it not
+/// active, and says that it failed could not take it into use: that is known at once, and nothing
+/// is to be hoped for from waiting.
+fn mismatch(object: &RuntimeObject, version: &str) -> Option<(Reason, String)> {
     let mut active = object.versions.iter().filter(|at| at.active).map(|at| at.version.as_str());
     let (first, second) = (active.next(), active.next());
     if second.is_none() && first == Some(version) {
         return None;
     }
-    match (first.map(shown), second.map(shown)) {
-        (Some(only), None) => Some(format!("{} runs {only} instead of {version}", name(object))),
-        (None, _) => {
-            Some(format!("{} has no active version; it should be {version}", name(object)))
+    let what = match (first.map(shown), second.map(shown)) {
+        (Some(only), None) => format!("runs {only} instead of {version}"),
+        (None, _) => format!("has no active version; it should be {version}"),
+        (Some(first), Some(second)) => {
+            format!("runs {first} and {second} at once instead of {version} alone")
         }
-        (Some(first), Some(second)) => Some(format!(
-            "{} runs {first} and {second} at once instead of {version} alone",
-            name(object)
-        )),
+    };
+    let has_it = object.versions.iter().any(|at| at.version == version && !at.active);
+    if has_it && object.status == ObjectStatus::Failed {
+        let what = told(object, &format!("{what}, and reports that it failed"));
+        return Some((Reason::RuntimeObjectFailed, what));
     }
+    Some((Reason::VersionMismatch, told(object, &what)))
 }
 
 /// A version as people read it: one that ends with a blank or a line end (a file with CR LF, say)
@@ -121,7 +128,8 @@ pub(super) mod tests {
         let mut seen = object("web=SUCCEEDED:v2*");
         assert_eq!(mismatch(&seen, "v2"), None);
         seen.versions[0].version = "v2\r".to_owned();
-        assert_eq!(mismatch(&seen, "v2").unwrap(), r#"Process `web` runs "v2\r" instead of v2"#);
+        let (_, what) = mismatch(&seen, "v2").unwrap();
+        assert_eq!(what, r#"Process `web` runs "v2\r" instead of v2"#);
     }
 
     #[test]
@@ -139,6 +147,6 @@ pub(super) mod tests {
         };
         assert!(told(&seen).len() < 4 * NAMED_BYTES + SAID_BYTES && told(&seen).ends_with("ä…"));
         seen.versions[0].version = long;
-        assert!(told(&seen).len() < 4 * NAMED_BYTES);
+        assert!(told(&seen).len() < 4 * NAMED_BYTES + SAID_BYTES && told(&seen).ends_with("ä…"));
     }
 }

@@ -6,6 +6,7 @@ mod apply_alone;
 mod begun;
 mod clocks;
 mod destroys;
+mod failed_objects;
 mod foretold;
 mod outdated;
 mod progress;
