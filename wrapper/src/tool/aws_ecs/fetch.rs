@@ -97,12 +97,24 @@ fn object(
             target_replicas: Some(count(deployment, "desiredCount")),
         }
     });
+    let mut versions: Vec<ObjectVersion> = versions.collect();
+    let wanted = &target.ownership.version;
+    if rolled_back.is_some() && !versions.iter().any(|at| at.version == *wanted) {
+        // ECS has forgotten the deployment, and only that: the service has had this version.
+        versions.push(ObjectVersion {
+            version: wanted.clone(),
+            active: false,
+            drifted: false,
+            replicas: Some(0),
+            available_replicas: Some(0),
+            target_replicas: Some(0),
+        });
+    }
     let status = if rolled_back.is_some() { ObjectStatus::Failed } else { status(service) };
     let message = match rolled_back {
         Some((revision, why)) => {
             let why = if why.is_empty() { "it gives no reason" } else { &why };
-            let version = &target.ownership.version;
-            format!("ECS rolled {revision} ({version}) back: {why}; {}", running(service))
+            format!("ECS rolled {revision} ({wanted}) back: {why}; {}", running(service))
         }
         None if drift.is_empty() => told(service, status),
         None => format!("not as defined: {}; {}", some(&drift), told(service, status)),
@@ -110,7 +122,7 @@ fn object(
     RuntimeObject {
         name: target.place.service.clone(),
         object_type: OBJECT_TYPE.to_owned(),
-        versions: versions.collect(),
+        versions,
         status,
         external_links: links(service, revisions),
         debug_events: events(service),
