@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::http::{Reply, Request};
 use crate::listen;
+use crate::turnstile::{Moment, Turnstile};
 
 /// What is done with the next request of a method, instead of the usual.
 pub enum Trouble {
@@ -17,6 +18,8 @@ pub enum Trouble {
     Refuse(u16, &'static str, &'static str),
     /// The usual, and its answer is lost.
     LoseAnswer,
+    /// The usual, once the server's turnstile was opened.
+    Wait(Moment),
     /// An error, after somebody else has deployed this image.
     Overtake(&'static str),
 }
@@ -24,6 +27,7 @@ pub enum Trouble {
 /// A running server.
 pub struct CloudRunServer {
     pub address: SocketAddr,
+    pub turnstile: Turnstile,
     state: Arc<Mutex<State>>,
 }
 
@@ -59,9 +63,25 @@ impl CloudRunServer {
     /// At this address, `HOST:PORT`.
     pub fn listening(address: &str) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
-        let shared = Arc::clone(&state);
-        let address = listen(address, move |request| shared.lock().unwrap().answer(request));
-        Self { address, state }
+        let (shared, turnstile) = (Arc::clone(&state), Turnstile::default());
+        let gate = turnstile.clone();
+        let address = listen(address, move |request| {
+            let what = match shared.lock().unwrap().asked(request) {
+                Ok(what) => what,
+                Err(reply) => return Some(reply),
+            };
+            let trouble = shared.lock().unwrap().trouble(&request.method);
+            let waits = |moment| matches!(trouble, Some(Trouble::Wait(at)) if at == moment);
+            if waits(Moment::Before) {
+                gate.pass();
+            }
+            let reply = shared.lock().unwrap().answer(request, &what, trouble.as_ref());
+            if waits(Moment::After) {
+                gate.pass();
+            }
+            reply
+        });
+        Self { address, turnstile, state }
     }
 
     /// What is there now, for as long as the guard lives.
@@ -76,32 +96,48 @@ impl CloudRunServer {
 }
 
 impl State {
-    fn answer(&mut self, request: &Request) -> Option<Reply> {
+    /// Takes a call down and tells what it asks for; or the answer, where that is the same always.
+    fn asked(&mut self, request: &Request) -> Result<String, Reply> {
         let path = request.path.split('?').next().unwrap();
         if path.ends_with("/token") {
             let token =
                 json!({"access_token": "key's", "expires_in": 3600, "token_type": "Bearer"});
-            return Some(Reply::json(200, &token));
+            return Err(Reply::json(200, &token));
         }
-        let what = path.split_once("/namespaces/p/").map_or(path, |(_, what)| what).to_owned();
+        // `/apis/serving.knative.dev/v1/namespaces/PROJECT/services/NAME`.
+        let below = path.split_once("/namespaces/").and_then(|(_, rest)| rest.split_once('/'));
+        let what = below.map_or(path, |(_, what)| what).to_owned();
         self.calls.push(format!("{} {what}", request.method));
         let good = self.token.map(|token| format!("Bearer {token}"));
         if good.is_some() && request.header("authorization") != good.as_deref() {
             let why = "Request had invalid authentication credentials.";
-            return Some(error(401, "UNAUTHENTICATED", why));
+            return Err(error(401, "UNAUTHENTICATED", why));
         }
-        let at = self.troubles.iter().position(|(method, _)| *method == request.method);
-        match at.and_then(|at| self.troubles.remove(at)) {
-            Some((_, Trouble::Refuse(code, status, message))) => Some(error(code, status, message)),
-            Some((_, Trouble::LoseAnswer)) => {
-                self.usual(request, &what);
+        Ok(what)
+    }
+
+    fn trouble(&mut self, method: &str) -> Option<Trouble> {
+        let at = self.troubles.iter().position(|(of, _)| *of == method)?;
+        self.troubles.remove(at).map(|(_, trouble)| trouble)
+    }
+
+    fn answer(
+        &mut self,
+        request: &Request,
+        what: &str,
+        trouble: Option<&Trouble>,
+    ) -> Option<Reply> {
+        match trouble {
+            Some(Trouble::Refuse(code, status, message)) => Some(error(*code, status, message)),
+            Some(Trouble::LoseAnswer) => {
+                self.usual(request, what);
                 None
             }
-            Some((_, Trouble::Overtake(image))) => {
+            Some(Trouble::Overtake(image)) => {
                 self.deploy_by_hand("web", image);
-                Some(self.usual(request, &what))
+                Some(self.usual(request, what))
             }
-            None => Some(self.usual(request, &what)),
+            Some(Trouble::Wait(_)) | None => Some(self.usual(request, what)),
         }
     }
 

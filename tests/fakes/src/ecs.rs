@@ -6,10 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use crate::http::{Framing, Reply, Request};
+use crate::http::{Framing, Reply};
 use crate::listen;
+use crate::turnstile::{Moment, Turnstile};
 
-/// The only cluster.
+mod wire;
+
+use wire::{Asked, assumed, ecs_json, tags, xml};
+
+/// The only cluster, unless a test names another.
 pub const CLUSTER: &str = "prod";
 
 /// How a roll-out ends.
@@ -31,6 +36,8 @@ pub enum Wrong {
     Hangs,
     /// A gateway before it fails.
     Status(u16),
+    /// It waits at the server's turnstile.
+    Waits(Moment),
 }
 
 /// A call: the action as a policy names it, whose it was, what was asked.
@@ -44,7 +51,7 @@ pub struct Call {
 /// What there is.
 #[derive(Debug)]
 pub struct World {
-    /// Revision N of the only family is the one at N - 1: definition, tags.
+    /// In the order in which they were registered: definition, tags.
     pub revisions: Vec<(Value, BTreeMap<String, String>)>,
     pub services: BTreeMap<String, Value>,
     pub calls: Vec<Call>,
@@ -52,6 +59,7 @@ pub struct World {
     pub wrong: Vec<(&'static str, Wrong)>,
     /// How roll-outs end that begin now.
     pub end: End,
+    cluster: String,
     tokens: BTreeMap<String, String>,
     ends: BTreeMap<String, End>,
     /// How many looks a roll-out takes.
@@ -63,10 +71,12 @@ pub struct World {
 /// A server, for as long as the test runs.
 pub struct EcsServer {
     pub url: String,
+    pub turnstile: Turnstile,
     world: Arc<Mutex<World>>,
 }
 
-type Answer = Result<Value, (&'static str, String)>;
+/// What an operation answers, or code and message of its error.
+pub type Answer = Result<Value, (&'static str, String)>;
 
 fn arn(kind: &str, name: &str) -> String {
     format!("arn:aws:ecs:eu-central-1:123456789012:{kind}/{name}")
@@ -78,6 +88,13 @@ impl EcsServer {
         Self::listening("127.0.0.1:0")
     }
 
+    /// On the loopback address, with a cluster of this name.
+    pub fn in_cluster(name: &str) -> Self {
+        let server = Self::start();
+        server.world().cluster = name.to_owned();
+        server
+    }
+
     /// At this address, `HOST:PORT`.
     pub fn listening(address: &str) -> Self {
         let world = Arc::new(Mutex::new(World {
@@ -86,15 +103,29 @@ impl EcsServer {
             calls: Vec::new(),
             wrong: Vec::new(),
             end: End::Completes,
+            cluster: CLUSTER.to_owned(),
             tokens: BTreeMap::new(),
             ends: BTreeMap::new(),
             looks: BTreeMap::new(),
             clock: 1_764_300_000.0,
             deployments: 0,
         }));
-        let shared = Arc::clone(&world);
-        let address = listen(address, move |request| shared.lock().unwrap().answer(request));
-        Self { url: format!("http://{address}"), world }
+        let (shared, turnstile) = (Arc::clone(&world), Turnstile::default());
+        let gate = turnstile.clone();
+        let address = listen(address, move |request| {
+            let asked = Asked::of(request);
+            let wrong = shared.lock().unwrap().called(&asked);
+            let waits = |moment| matches!(wrong, Some(Wrong::Waits(at)) if at == moment);
+            if waits(Moment::Before) {
+                gate.pass();
+            }
+            let reply = shared.lock().unwrap().answer(&asked, wrong.as_ref());
+            if waits(Moment::After) {
+                gate.pass();
+            }
+            reply
+        });
+        Self { url: format!("http://{address}"), turnstile, world }
     }
 
     /// What is there now, for as long as the guard lives.
@@ -109,27 +140,25 @@ impl EcsServer {
 }
 
 impl World {
-    fn answer(&mut self, request: &Request) -> Option<Reply> {
-        let of = |name: &str| request.header(name).unwrap_or_default();
-        let key = of("authorization").split(['=', '/']).nth(1).unwrap_or_default().to_owned();
-        let target = of("x-amz-target").rsplit('.').next().unwrap_or_default();
-        let is_ecs = !target.is_empty();
-        let (operation, body) = if is_ecs {
-            (target, serde_json::from_slice::<Value>(&request.body).unwrap())
-        } else {
-            ("AssumeRole", String::from_utf8_lossy(&request.body).into_owned().into())
-        };
-        let service = if is_ecs { "ecs" } else { "sts" };
+    /// Takes a call down; what is to go wrong with it.
+    fn called(&mut self, asked: &Asked) -> Option<Wrong> {
+        let Asked { operation, is_ecs, key, body } = asked;
+        let service = if *is_ecs { "ecs" } else { "sts" };
         let action = format!("{service}:{operation}");
-        self.calls.push(Call { action, key, body: body.clone() });
+        self.calls.push(Call { action, key: key.clone(), body: body.clone() });
         self.clock += 1.0;
-        let at = self.wrong.iter().position(|(of, _)| *of == operation);
-        let wrong = at.map(|at| self.wrong.remove(at).1);
-        let answer = match &wrong {
+        let at = self.wrong.iter().position(|(of, _)| of == operation)?;
+        Some(self.wrong.remove(at).1)
+    }
+
+    fn answer(&mut self, asked: &Asked, wrong: Option<&Wrong>) -> Option<Reply> {
+        let Asked { operation, is_ecs, body, .. } = asked;
+        let is_ecs = *is_ecs;
+        let answer = match wrong {
             Some(Wrong::Code(code, message)) => Err((*code, (*message).to_owned())),
             Some(Wrong::Status(status)) => return Some(Reply::empty(*status)),
             _ if !is_ecs => return Some(xml(200, assumed())),
-            _ => self.act(operation, &body),
+            _ => self.act(operation, body),
         };
         match wrong {
             Some(Wrong::LosesAnswer) => return None,
@@ -150,27 +179,28 @@ impl World {
     }
 
     fn act(&mut self, operation: &str, body: &Value) -> Answer {
-        let cluster = body["cluster"].as_str().unwrap_or(CLUSTER);
-        if cluster != CLUSTER {
+        let cluster = body["cluster"].as_str().unwrap_or(&self.cluster);
+        if cluster != self.cluster {
             return Err(("ClusterNotFoundException", "Cluster not found.".to_owned()));
         }
         match operation {
             "RegisterTaskDefinition" => Ok(self.register(body)),
             "DescribeTaskDefinition" => {
-                let number = self.revision(body["taskDefinition"].as_str().unwrap())?;
-                let (definition, tags) = &self.revisions[number - 1];
+                let at = self.revision(body["taskDefinition"].as_str().unwrap())?;
+                let (definition, tags) = &self.revisions[at];
                 let tags: Vec<Value> =
                     tags.iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
                 Ok(json!({"taskDefinition": definition, "tags": tags}))
             }
             "ListTaskDefinitions" => {
-                let arns: Vec<&Value> =
-                    self.revisions.iter().rev().map(|(at, _)| &at["taskDefinitionArn"]).collect();
+                let of_family = self.revisions.iter().rev().map(|(definition, _)| definition);
+                let of_family = of_family.filter(|at| at["family"] == body["familyPrefix"]);
+                let arns: Vec<&Value> = of_family.map(|at| &at["taskDefinitionArn"]).collect();
                 Ok(json!({"taskDefinitionArns": arns}))
             }
             "TagResource" => {
-                let number = self.revision(body["resourceArn"].as_str().unwrap())?;
-                self.revisions[number - 1].1.extend(tags(body));
+                let at = self.revision(body["resourceArn"].as_str().unwrap())?;
+                self.revisions[at].1.extend(tags(body));
                 Ok(json!({}))
             }
             "DescribeServices" => {
@@ -189,8 +219,10 @@ impl World {
         }
     }
 
-    fn register(&mut self, body: &Value) -> Value {
-        let number = self.revisions.len() + 1;
+    /// Registers a task definition, as anybody may.
+    pub fn register(&mut self, body: &Value) -> Value {
+        let of_family = self.revisions.iter().filter(|(at, _)| at["family"] == body["family"]);
+        let number = of_family.count() + 1;
         let mut definition = body.clone();
         definition.as_object_mut().unwrap().shift_remove("tags");
         let name = format!("{}:{number}", body["family"].as_str().unwrap());
@@ -206,14 +238,21 @@ impl World {
         json!({"taskDefinition": definition})
     }
 
+    /// Which one an ARN, or `FAMILY:NUMBER`, names.
     fn revision(&self, named: &str) -> Result<usize, (&'static str, String)> {
-        let number = named.rsplit(':').next().and_then(|number| number.parse().ok());
-        number
-            .filter(|number| (1..=self.revisions.len()).contains(number))
+        let short = |named: &str| named.rsplit('/').next().unwrap_or_default().to_owned();
+        self.revisions
+            .iter()
+            .position(|(at, _)| short(at["taskDefinitionArn"].as_str().unwrap()) == short(named))
             .ok_or_else(|| ("ClientException", "Unable to describe task definition.".to_owned()))
     }
 
-    fn create(&mut self, body: &Value) -> Answer {
+    /// Makes a service, as anybody may.
+    ///
+    /// # Errors
+    ///
+    /// With code and message of what ECS does not do.
+    pub fn create(&mut self, body: &Value) -> Answer {
         let name = body["serviceName"].as_str().unwrap();
         let token = body["clientToken"].as_str().unwrap_or_default().to_owned();
         match self.services.get(name).map(|service| service["status"].as_str().unwrap()) {
@@ -231,8 +270,8 @@ impl World {
         };
         let mut service = body.clone();
         service["status"] = "ACTIVE".into();
-        service["serviceArn"] = arn("service", &format!("{CLUSTER}/{name}")).into();
-        service["clusterArn"] = arn("cluster", CLUSTER).into();
+        service["serviceArn"] = arn("service", &format!("{}/{name}", self.cluster)).into();
+        service["clusterArn"] = arn("cluster", &self.cluster).into();
         service["createdAt"] = self.clock.into();
         service["runningCount"] = 0.into();
         service["pendingCount"] = desired.into();
@@ -245,7 +284,12 @@ impl World {
         Ok(json!({"service": service}))
     }
 
-    fn update(&mut self, body: &Value) -> Answer {
+    /// Changes a service, as anybody may.
+    ///
+    /// # Errors
+    ///
+    /// With code and message of what ECS does not do.
+    pub fn update(&mut self, body: &Value) -> Answer {
         let name = body["service"].as_str().unwrap();
         let Some(mut service) = self.services.get(name).cloned() else {
             return Err(("ServiceNotFoundException", "Service not found.".to_owned()));
@@ -269,6 +313,13 @@ impl World {
         Ok(json!({"service": service}))
     }
 
+    /// Deletes a service, as anybody may: it is remembered as one that is no more.
+    pub fn delete(&mut self, name: &str) {
+        let service = self.services.get_mut(name).unwrap();
+        service["status"] = "INACTIVE".into();
+        service["deployments"] = json!([]);
+    }
+
     /// Begins a deployment of what the service has now.
     fn begin(&mut self, service: &mut Value, end: End, reason: &str) {
         self.deployments += 1;
@@ -290,6 +341,9 @@ impl World {
     /// A look moves a roll-out on; with the second one it ends.
     pub fn look(&mut self, name: &str) {
         let Some(mut service) = self.services.get(name).cloned() else { return };
+        if service["status"] == "INACTIVE" {
+            return;
+        }
         let primary = &mut service["deployments"][0];
         let id = primary["id"].as_str().unwrap_or_default().to_owned();
         let looks = self.looks.entry(id.clone()).or_default();
@@ -315,10 +369,12 @@ impl World {
             let event = format!("(service {name}) (deployment {id}) deployment failed: {why}");
             self.event(&mut service, &event);
         }
-        if end == End::RollsBack {
-            let before = service["deployments"][1]["taskDefinition"].clone();
-            service["taskDefinition"] = before;
-            self.begin(&mut service, End::Completes, "circuit breaker: rolling back to ecs-svc/1");
+        if end == End::RollsBack && service["deployments"].as_array().unwrap().len() > 1 {
+            let before = service["deployments"][1].clone();
+            service["taskDefinition"] = before["taskDefinition"].clone();
+            let to = before["id"].as_str().unwrap();
+            let reason = format!("circuit breaker: rolling back to {to}");
+            self.begin(&mut service, End::Completes, &reason);
         }
         self.services.insert(name.to_owned(), service);
     }
@@ -327,30 +383,4 @@ impl World {
         let event = json!({"id": message, "createdAt": self.clock, "message": message});
         service["events"].as_array_mut().unwrap().insert(0, event);
     }
-}
-
-fn ecs_json(status: u16, body: &Value) -> Reply {
-    let reply = Reply::empty(status).with("Content-Type", "application/x-amz-json-1.1");
-    Reply { body: body.to_string().into_bytes(), ..reply }
-}
-
-fn xml(status: u16, body: String) -> Reply {
-    let reply = Reply::empty(status).with("Content-Type", "text/xml");
-    Reply { body: body.into_bytes(), ..reply }
-}
-
-fn tags(body: &Value) -> BTreeMap<String, String> {
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let tags = body["tags"].as_array().map_or(&[][..], Vec::as_slice);
-    tags.iter().map(|tag| (text(&tag["key"]), text(&tag["value"]))).collect()
-}
-
-fn assumed() -> String {
-    let credentials = "<Credentials><AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>role-secret\
-                       </SecretAccessKey><SessionToken>role-token</SessionToken><Expiration>\
-                       2099-01-01T00:00:00Z</Expiration></Credentials>";
-    format!(
-        "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult>\
-         {credentials}</AssumeRoleResult></AssumeRoleResponse>"
-    )
 }

@@ -7,6 +7,7 @@ pub mod ecs;
 pub mod http;
 pub mod pulumi;
 pub mod terraform_state;
+pub mod turnstile;
 
 use std::net::{SocketAddr, TcpListener};
 

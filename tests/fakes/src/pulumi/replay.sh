@@ -9,26 +9,37 @@ fail() {
     exit "$1"
 }
 
+# Waits as long as the file is there, a minute at most: for what comes in the middle of an `up`.
+wait_at() {
+    turns=0
+    while [ -e "$WORLD/$1" ] && [ "$turns" -lt 1200 ]; do
+        : >"$WORLD/at-$1"
+        turns=$((turns + 1))
+        sleep 0.05
+    done
+}
+
 for word; do
     [ "$before" != --stack ] || stack=$word
     before=$word
 done
-if [ "$stack" != dev ]; then
+if [ "$stack" != "${STACK:-dev}" ]; then
     echo "error: no stack named '$stack' found" >&2
     fail 6
 fi
 
 case $* in
-'preview --json --refresh --non-interactive --stack dev')
+'preview --json --refresh --non-interactive --stack '*)
     cat "$WORLD/preview"
     [ ! -e "$WORLD/preview-ends-with" ] || exit "$(cat "$WORLD/preview-ends-with")"
     ;;
-'up --yes --skip-preview --refresh --non-interactive --stack dev')
+'up --yes --skip-preview --refresh --non-interactive --stack '*)
     if [ -e "$WORLD/lock" ]; then
         cat "$WORLD/lock" >&2
         fail 1
     fi
     echo 'Updating (dev):'
+    wait_at before
     if [ -e "$WORLD/slow" ]; then
         # Asked to stop, it lets the running resource end.
         trap 'stopped=yes; echo TERM >>"$WORLD/signals"' TERM
@@ -46,10 +57,12 @@ case $* in
         fail 1
     fi
     cp "$WORLD/settled" "$WORLD/preview"
+    echo "$PVN_SERVICE_VERSION" >>"$WORLD/ups"
+    wait_at after
     printf 'Resources:\n    ~ 1 updated\n    1 unchanged\n'
     ;;
-'stack output --json --stack dev') cat "$WORLD/outputs" ;;
-'stack history --json --page-size 1 --stack dev') cat "$WORLD/history" ;;
+'stack output --json --stack '*) cat "$WORLD/outputs" ;;
+'stack history --json --page-size 1 --stack '*) cat "$WORLD/history" ;;
 *)
     echo "error: unknown command: $*" >&2
     fail 2

@@ -1,0 +1,56 @@
+//! What the `aws` CLI sends and how it is answered: JSON for ECS, XML for STS. Called by `ecs`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::http::{Reply, Request};
+
+/// A request, read.
+pub(super) struct Asked {
+    pub(super) operation: String,
+    pub(super) is_ecs: bool,
+    pub(super) key: String,
+    pub(super) body: Value,
+}
+
+impl Asked {
+    pub(super) fn of(request: &Request) -> Self {
+        let of = |name: &str| request.header(name).unwrap_or_default();
+        let key = of("authorization").split(['=', '/']).nth(1).unwrap_or_default().to_owned();
+        let target = of("x-amz-target").rsplit('.').next().unwrap_or_default();
+        let is_ecs = !target.is_empty();
+        let (operation, body) = if is_ecs {
+            (target, serde_json::from_slice::<Value>(&request.body).unwrap())
+        } else {
+            ("AssumeRole", String::from_utf8_lossy(&request.body).into_owned().into())
+        };
+        Self { operation: operation.to_owned(), is_ecs, key, body }
+    }
+}
+
+pub(super) fn ecs_json(status: u16, body: &Value) -> Reply {
+    let reply = Reply::empty(status).with("Content-Type", "application/x-amz-json-1.1");
+    Reply { body: body.to_string().into_bytes(), ..reply }
+}
+
+pub(super) fn xml(status: u16, body: String) -> Reply {
+    let reply = Reply::empty(status).with("Content-Type", "text/xml");
+    Reply { body: body.into_bytes(), ..reply }
+}
+
+pub(super) fn tags(body: &Value) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let tags = body["tags"].as_array().map_or(&[][..], Vec::as_slice);
+    tags.iter().map(|tag| (text(&tag["key"]), text(&tag["value"]))).collect()
+}
+
+pub(super) fn assumed() -> String {
+    let credentials = "<Credentials><AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>role-secret\
+                       </SecretAccessKey><SessionToken>role-token</SessionToken><Expiration>\
+                       2099-01-01T00:00:00Z</Expiration></Credentials>";
+    format!(
+        "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult>\
+         {credentials}</AssumeRoleResult></AssumeRoleResponse>"
+    )
+}
