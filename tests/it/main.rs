@@ -53,4 +53,5 @@ mod shapes;
 mod skips;
 mod terraform;
 mod tls;
+mod tools;
 mod wrapper;
