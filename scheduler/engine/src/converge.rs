@@ -188,7 +188,9 @@ impl State {
                 }
                 // A no that was said since is told at once, and not when the time of the next
                 // attempt has come.
-                ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_) if waits => {
+                ApplyEnd::Retryable(_) | ApplyEnd::RetryableSaying(..) | ApplyEnd::Misfired(_)
+                    if waits =>
+                {
                     return match (self.refusal(now), end) {
                         (Some(no), _) => Situation::Rejected(no),
                         (None, ApplyEnd::Misfired(_)) => Situation::Misfired(at),

@@ -129,7 +129,10 @@ impl State {
                 format!("first look at {version}")
             }
             (JobKind::Fetch, _) => "fetch is due".to_owned(),
-            (JobKind::Apply, Some(ApplyEnd::Retryable(code))) => {
+            (
+                JobKind::Apply,
+                Some(ApplyEnd::Retryable(code) | ApplyEnd::RetryableSaying(code, _)),
+            ) => {
                 format!("another attempt after exit code {code}")
             }
             (JobKind::Apply, Some(ApplyEnd::Misfired(_))) => "another try to start it".to_owned(),

@@ -121,7 +121,7 @@ impl CauseChain<'_> {
         let Some(end) = attempts.end() else { return };
         let code = match end {
             ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => CauseCode::Applied,
-            ApplyEnd::Retryable(_) => CauseCode::RetryableExit,
+            ApplyEnd::Retryable(_) | ApplyEnd::RetryableSaying(..) => CauseCode::RetryableExit,
             ApplyEnd::Misfired(_) => CauseCode::NotStarted,
             ApplyEnd::Failed(_) => CauseCode::ApplyFailed,
             ApplyEnd::Unknown(_) => CauseCode::ApplyUnknown,

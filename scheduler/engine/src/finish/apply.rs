@@ -104,6 +104,7 @@ impl State {
             }
             ApplyEnd::Succeeded
             | ApplyEnd::Retryable(_)
+            | ApplyEnd::RetryableSaying(..)
             | ApplyEnd::Misfired(_)
             | ApplyEnd::Failed(_)
             | ApplyEnd::Unknown(_)
@@ -121,6 +122,7 @@ impl State {
             ApplyEnd::Misfired(_) => {}
             // How far it came nobody knows, so nothing counts as applied.
             ApplyEnd::Retryable(_)
+            | ApplyEnd::RetryableSaying(..)
             | ApplyEnd::Failed(_)
             | ApplyEnd::Unknown(_)
             | ApplyEnd::Cancelled(_) => {
@@ -165,8 +167,10 @@ impl State {
                 ),
                 said,
             ))
-        } else {
+        } else if said.is_empty() {
             ApplyEnd::Retryable(code)
+        } else {
+            ApplyEnd::RetryableSaying(code, said.to_owned())
         }
     }
 
@@ -178,7 +182,7 @@ impl State {
         if !matches!(end, ApplyEnd::Misfired(_)) {
             self.observed.outdate();
         }
-        if matches!(end, ApplyEnd::Retryable(_)) {
+        if matches!(end, ApplyEnd::Retryable(_) | ApplyEnd::RetryableSaying(..)) {
             self.observed.take_next_plan();
         }
         if let (Some(attempts), Some(desired)) =

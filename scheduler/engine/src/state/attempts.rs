@@ -99,7 +99,12 @@ impl ApplyAttempts {
     pub(crate) fn has_failed(&self) -> bool {
         matches!(
             self.end,
-            Some(ApplyEnd::Failed(_) | ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_))
+            Some(
+                ApplyEnd::Failed(_)
+                    | ApplyEnd::Retryable(_)
+                    | ApplyEnd::RetryableSaying(..)
+                    | ApplyEnd::Misfired(_)
+            )
         )
     }
 
@@ -145,7 +150,9 @@ impl ApplyAttempts {
     pub(super) fn next(old: Option<Self>, job: JobId, grace: Duration, now: Timestamp) -> Self {
         let old = old.unwrap_or_else(|| Self::new(job, now));
         let attempt = match &old.end {
-            Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
+            Some(ApplyEnd::Retryable(_) | ApplyEnd::RetryableSaying(..)) => {
+                old.attempt.saturating_add(1)
+            }
             Some(ApplyEnd::Misfired(_)) => old.attempt.max(1),
             _ => 1,
         };
@@ -188,7 +195,7 @@ impl ApplyAttempts {
         self.misfires =
             if matches!(end, ApplyEnd::Misfired(_)) { self.misfires.saturating_add(1) } else { 0 };
         let wait = match end {
-            ApplyEnd::Retryable(_) => backoff(retry, self.attempt),
+            ApplyEnd::Retryable(_) | ApplyEnd::RetryableSaying(..) => backoff(retry, self.attempt),
             ApplyEnd::Misfired(_) => backoff(&MISFIRE_POLICY, self.misfires),
             ApplyEnd::Succeeded
             | ApplyEnd::SucceededLeaving(_)
@@ -240,6 +247,8 @@ pub(crate) enum ApplyEnd {
     SucceededLeaving(String),
     /// A retryable exit code, with another attempt to come.
     Retryable(i32),
+    /// The same, with what the command said of it.
+    RetryableSaying(i32, String),
     /// Never started, through no fault of the command.
     Misfired(String),
     Failed(String),
@@ -251,7 +260,7 @@ pub(crate) enum ApplyEnd {
 impl ApplyEnd {
     /// Whether another attempt of the same applies follows.
     pub(crate) fn goes_on(&self) -> bool {
-        matches!(self, Self::Retryable(_) | Self::Misfired(_))
+        matches!(self, Self::Retryable(_) | Self::RetryableSaying(..) | Self::Misfired(_))
     }
 
     /// As the end of the sentence "apply …".
@@ -260,6 +269,9 @@ impl ApplyEnd {
             Self::Succeeded => "succeeded".to_owned(),
             Self::SucceededLeaving(what) => format!("succeeded and {what}"),
             Self::Retryable(code) => format!("ended with the retryable exit code {code}"),
+            Self::RetryableSaying(code, said) => {
+                format!("ended with the retryable exit code {code}: {said}")
+            }
             Self::Misfired(why) => format!("could not be started: {why}"),
             Self::Failed(why) => why.clone(),
             Self::Unknown(why) => format!("ended nobody knows how: {why}"),

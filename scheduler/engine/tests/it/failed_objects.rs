@@ -1,9 +1,10 @@
-//! Objects that say that they failed, while the effect of an apply is waited for.
+//! What objects and commands say of why something failed, while there is still something to wait
+//! for.
 
-use engine::event::FetchResult;
+use engine::event::{FetchResult, Outcome};
 use schema::output::RuntimeObject;
 
-use crate::scenario::{Apply, Fetch, Scenario, structured};
+use crate::scenario::{Apply, Fetch, Scenario, exit_code, structured};
 
 /// One object: how it fares, and its versions, of which the first is active.
 fn seen(status: &str, versions: &[&str]) -> FetchResult {
@@ -44,4 +45,22 @@ fn rule_05_a_version_that_could_not_be_taken_into_use_has_failed_at_once() {
     it.until(600);
     it.start(Apply);
     it.is("CONVERGING RUNTIME_OBJECT_FAILED");
+}
+
+#[test]
+fn rule_06_what_a_command_says_of_a_retryable_end_is_told_while_the_next_attempt_waits() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    let Outcome::Exited { code, started_at, ended_at, seen, info, .. } =
+        it.exited(75, FetchResult::default())
+    else {
+        panic!("it has exited")
+    };
+    let said = "the stack is locked by ann".to_owned();
+    it.ends(apply.job, Outcome::Exited { code, started_at, ended_at, said, seen, info });
+    it.run(Fetch, 2);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    let message = it.state().standing().message.clone();
+    assert!(message.contains("exit code 75: the stack is locked by ann; next"), "{message}");
 }
