@@ -39,7 +39,7 @@ fn trouble_with_ecs_passes_or_is_told_in_its_own_words() {
     web.arrives(&version);
     assert_eq!(amazon.made(), [2, 1, 2], "what was registered serves");
 
-    // While nothing is to be done: as last seen, with the reason; then nobody can say, then it ends.
+    // While nothing is to be done: as last seen, with the reason, and then it ends.
     goes_wrong("DescribeServices", Wrong::Code("ExpiredTokenException", "too old"), 5);
     let seen = web.says(&["as last seen", "the credentials have expired"]);
     assert_eq!((&seen["status"], &seen["reason"]), (&json!("CONVERGED"), &json!("FETCH_FAILED")));
