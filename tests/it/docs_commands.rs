@@ -66,6 +66,8 @@ const HERE: &[Block] = &[
     WRAPPER,
     PRODVANA,
     WRAPPER_ALONE,
+    BUCKET[0],
+    BUCKET[1],
     CHANNELS[0],
     CHANNELS[1],
     QUICKSTART[0],
@@ -88,6 +90,10 @@ const CHECK: Block = ("docs/pvnctl.md", "pvnctl runtimes check");
 const WRAPPER: Block = ("docs/wrapper.md", "pvn-wrapper exec");
 const PRODVANA: Block = ("examples/prodvana/README.md", "target/release/pvnctl configs validate");
 const WRAPPER_ALONE: Block = ("examples/wrapper/README.md", "./docker.sh");
+const BUCKET: [Block; 2] = [
+    ("examples/bucket-s3/README.md", "export BUCKET=example-assets AWS_REGION"),
+    ("examples/bucket-s3/README.md", "export BUCKET=example-assets\n"),
+];
 const CHANNELS: [Block; 2] = [
     ("examples/channels/README.md", "target/release/pvn-scheduler"),
     ("examples/channels/README.md", "export"),
@@ -224,6 +230,32 @@ fn the_quickstart() {
         background(again)
     );
     check("the_quickstart", &script);
+}
+
+/// In the network of its own nobody else is Amazon.
+const MOTO: &str = "moto_server -H 127.0.0.1 -p 5000 >moto.log 2>&1 &\nexport \
+                    AWS_ENDPOINT_URL=http://127.0.0.1:5000 AWS_ACCESS_KEY_ID=x \
+                    AWS_SECRET_ACCESS_KEY=x AWS_EC2_METADATA_DISABLED=true \
+                    AWS_CONFIG_FILE=/dev/null AWS_DEFAULT_REGION=eu-central-1\nuntil_it 'aws s3 \
+                    mb s3://example-assets >/dev/null 2>&1'\n";
+
+#[test]
+fn the_example_of_a_bucket_of_s3() {
+    let test = "the_example_of_a_bucket_of_s3";
+    if skip::tool("aws").is_none() || skip::tool("moto_server").is_none() {
+        return skip::skipped(test, "there is no `aws` or no `moto_server`");
+    }
+    let bucket = "aws s3 cp \"s3://$BUCKET/public";
+    let site = "examples/bucket-s3/site";
+    let script = format!(
+        "{MOTO}export BUCKET=example-assets\n{}{}{}until_it '{bucket}/index.html\" - | cmp -s - \
+         {site}/index.html && {bucket}/about.html\" - | cmp -s - \
+         {site}/about.html'\n{INTERRUPT}",
+        background(BUCKET[0]),
+        says("CONVERGED"),
+        text(BUCKET[1])
+    );
+    check(test, &script);
 }
 
 #[test]

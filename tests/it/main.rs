@@ -4,6 +4,7 @@ mod approving;
 mod arrows;
 mod backup;
 mod bad_rows;
+mod buckets;
 mod clocks;
 mod cluster;
 mod cluster_check;

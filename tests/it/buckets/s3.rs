@@ -1,0 +1,162 @@
+//! S3, with the real `aws` and moto in the place of Amazon.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use tests::example::Example;
+use tests::listener::Listener;
+use tests::skip;
+
+use super::{is_told, told};
+
+const BUCKET: &str = "example-assets";
+
+/// A server of buckets.
+struct Store {
+    listener: Listener,
+}
+
+impl Store {
+    /// One with the bucket of the example in it, or none and the test counts as skipped.
+    fn start(test: &str) -> Option<Self> {
+        if skip::tool("aws").is_none() || skip::tool("moto_server").is_none() {
+            skip::skipped(test, "there is no `aws` or no `moto_server`");
+            return None;
+        }
+        let mut server = Command::new("moto_server");
+        server.args(["-H", "127.0.0.1", "-p", "0"]);
+        Some(Self { listener: Listener::start(&mut server) })
+    }
+
+    /// What the CLI needs to know of it, and nothing that this machine or its owner has.
+    fn variables(&self) -> [(&'static str, &OsStr); 9] {
+        [
+            ("AWS_ENDPOINT_URL", self.listener.url.as_ref()),
+            ("AWS_ACCESS_KEY_ID", "x".as_ref()),
+            ("AWS_SECRET_ACCESS_KEY", "x".as_ref()),
+            ("AWS_EC2_METADATA_DISABLED", "true".as_ref()),
+            ("AWS_CONFIG_FILE", "/dev/null".as_ref()),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null".as_ref()),
+            ("AWS_REGION", "eu-central-1".as_ref()),
+            ("AWS_DEFAULT_REGION", "eu-central-1".as_ref()),
+            ("AWS_MAX_ATTEMPTS", "2".as_ref()),
+        ]
+    }
+
+    /// What somebody does by hand. Returns what it prints.
+    fn aws(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("aws");
+        command.args(arguments).envs(self.variables()).stdin(Stdio::null());
+        let output = command.output().expect("aws can be started");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Puts an object there past pvn.
+    fn put(&self, example: &Example, key: &str, content: &str) {
+        let file = example.directory().join("by-hand");
+        std::fs::write(&file, content).expect("a file can be written");
+        let file = file.to_str().expect("the path is UTF-8");
+        self.aws(&["s3", "cp", file, &format!("s3://{BUCKET}/{key}")]);
+    }
+
+    /// The content of an object.
+    fn get(&self, key: &str) -> String {
+        self.aws(&["s3", "cp", &format!("s3://{BUCKET}/{key}"), "-"])
+    }
+
+    /// All keys below the prefix of the channel.
+    fn keys(&self) -> Vec<String> {
+        let query = ["--query", "Contents[].Key", "--output", "text"];
+        let list = ["s3api", "list-objects-v2", "--bucket", BUCKET, "--prefix", "public/"];
+        let keys = self.aws(&[&list[..], &query].concat());
+        keys.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+const ALL: [&str; 3] = ["public/about.html", "public/assets/site.css", "public/index.html"];
+
+#[test]
+fn a_site_on_s3_is_uploaded_and_repaired_whoever_changed_what_and_where() {
+    let test = "a_site_on_s3_is_uploaded_and_repaired_whoever_changed_what_and_where";
+    let Some(store) = Store::start(test) else { return };
+    store.aws(&["s3", "mb", &format!("s3://{BUCKET}")]);
+    let example = Example::of("bucket-s3", &store.variables(), &[]);
+    example.converges_after(1);
+    assert_eq!(store.keys(), ALL);
+    let shown = example.explanation();
+    assert!(shown.starts_with("3 to upload, 0 to delete in s3://example-assets/public\n"));
+    assert!(shown.contains("\nupload assets/site.css: is not in the bucket\n"), "{shown}");
+    let [site, console] = told(&example, ["site", "console"]);
+    assert_eq!(site, "https://example-assets.s3.eu-central-1.amazonaws.com/public/index.html");
+    assert!(console.ends_with("/buckets/example-assets?region=eu-central-1&prefix=public/"));
+
+    // In the bucket: another text of the same length, one deleted, one that nobody here knows.
+    let page = store.get(ALL[2]);
+    store.put(&example, ALL[2], &page.replace("here", "hera"));
+    store.aws(&["s3", "rm", &format!("s3://{BUCKET}/{}", ALL[0])]);
+    store.put(&example, "public/not ours.txt", "foreign");
+    example.refresh();
+    example.converges_after(2);
+    let shown = example.explanation();
+    let lines: Vec<_> = shown.lines().collect();
+    assert_eq!(lines[0], "2 to upload, 1 to delete in s3://example-assets/public", "{shown}");
+    assert_eq!(
+        lines[2..],
+        [
+            "upload about.html: is not in the bucket",
+            "upload index.html: was changed in the bucket",
+            "delete not ours.txt: it is not one of the files",
+        ],
+        "{shown}"
+    );
+    assert_eq!((store.keys(), store.get(ALL[2])), (ALL.map(str::to_owned).to_vec(), page.clone()));
+
+    // Here: another text of the same length in a file that is older than the object. Size and time
+    // say that nothing is to be done.
+    let file = example.directory().join("site/index.html");
+    std::fs::write(&file, page.replace("here", "hier")).expect("a file can be written");
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    let opened = std::fs::File::options().write(true).open(&file).expect("it is there");
+    opened.set_modified(long_ago).expect("a file can be as old as it likes");
+    example.refresh();
+    example.converges_after(3);
+    assert!(example.explanation().contains("\nupload index.html: is another one here\n"));
+    assert_eq!(store.get(ALL[2]), page.replace("here", "hier"));
+
+    // A record that is gone makes nobody believe anything.
+    store.aws(&["s3", "rm", &format!("s3://{BUCKET}/.pvn/public")]);
+    example.refresh();
+    example.converges_after(4);
+    let shown = example.explanation();
+    assert!(shown.contains("about.html: is not the one that was uploaded from here"), "{shown}");
+}
+
+#[test]
+fn what_keeps_a_site_from_s3_is_told_in_the_words_of_the_tool() {
+    let test = "what_keeps_a_site_from_s3_is_told_in_the_words_of_the_tool";
+    let Some(store) = Store::start(test) else { return };
+    let example = Example::of("bucket-s3", &store.variables(), &[]);
+    is_told(&example, "(NoSuchBucket)");
+
+    store.aws(&["s3", "mb", &format!("s3://{BUCKET}")]);
+    std::fs::rename(example.directory().join("site"), example.directory().join("site.old"))
+        .expect("a directory can be renamed");
+    example.refresh();
+    is_told(&example, "there is no directory site");
+    // A build that left nothing is no reason to delete the site.
+    std::fs::create_dir(example.directory().join("site")).expect("a directory can be made");
+    example.refresh();
+    is_told(&example, "site is empty");
+}
+
+#[test]
+fn without_credentials_nothing_is_done_to_s3() {
+    let test = "without_credentials_nothing_is_done_to_s3";
+    let Some(store) = Store::start(test) else { return };
+    let mut variables = store.variables();
+    variables[1].1 = "".as_ref();
+    variables[2].1 = "".as_ref();
+    let example = Example::of("bucket-s3", &variables, &[]);
+    is_told(&example, "Unable to locate credentials");
+}
