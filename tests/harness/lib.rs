@@ -14,7 +14,7 @@ pub mod example;
 pub mod files;
 pub mod listener;
 pub mod poison;
-mod port;
+pub mod port;
 pub mod programs;
 pub mod reader;
 pub mod scheduler;

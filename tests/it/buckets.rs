@@ -1,6 +1,7 @@
 //! The examples that keep static files in a bucket, through the real daemon: the real command-line
 //! tools against a server of buckets on this machine.
 
+mod gcs;
 mod s3;
 
 use serde_json::Value;

@@ -53,6 +53,14 @@ const NOT_HERE: &[(Block, &str)] = &[
         "takes a cluster; run by cluster_example",
     ),
     (("examples/wrapper/README.md", "docker build"), "takes an engine of containers"),
+    (
+        ("examples/bucket-gcs/README.md", "export BUCKET=example-assets\ntarget"),
+        "takes a bucket of Google's; run by `buckets`",
+    ),
+    (
+        ("examples/bucket-gcs/README.md", "export BUCKET=example-assets\necho"),
+        "takes a bucket of Google's; run by `buckets`",
+    ),
     (("CONTRIBUTING.md", "sudo apt-get"), "changes the machine"),
     (("CONTRIBUTING.md", "images/build-scheduler.sh"), "a release build of minutes"),
     (("CONTRIBUTING.md", "cargo bench"), "benchmarks take minutes each"),

@@ -1,0 +1,215 @@
+//! Google Cloud Storage, with the real `gcloud` and fake-gcs-server in the place of Google.
+
+use std::ffi::{OsStr, OsString};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use fakes::http::{self, Reply, Request};
+use tests::example::Example;
+use tests::listener::Listener;
+use tests::{port, skip};
+
+use super::{is_told, told};
+
+const BUCKET: &str = "example-assets";
+
+/// A server of buckets, with what this machine's gcloud may keep of its own.
+struct Store {
+    _listener: Listener,
+    home: tempfile::TempDir,
+    url: String,
+    endpoint: OsString,
+}
+
+impl Store {
+    /// One without any bucket, or none and the test counts as skipped.
+    fn start(test: &str) -> Option<Self> {
+        if skip::tool("gcloud").is_none() || skip::tool("fake-gcs-server").is_none() {
+            skip::skipped(test, "there is no `gcloud` or no `fake-gcs-server`");
+            return None;
+        }
+        let port = port::free("127.0.0.1").to_string();
+        let mut server = Command::new("fake-gcs-server");
+        server.args([
+            "-scheme",
+            "http",
+            "-backend",
+            "memory",
+            "-host",
+            "127.0.0.1",
+            "-port",
+            &port,
+        ]);
+        let listener = Listener::start(&mut server);
+        let url = relay(listener.url.clone());
+        let endpoint = OsString::from(format!("{url}/storage/v1/"));
+        let home = tempfile::tempdir().expect("a directory can be made");
+        Some(Self { _listener: listener, home, url, endpoint })
+    }
+
+    /// Makes the bucket of the example.
+    fn make_bucket(&self) {
+        let bucket = serde_json::json!({ "name": BUCKET });
+        let url = format!("{}/storage/v1/b?project=p", self.url);
+        let made = client().post(url).body(bucket.to_string()).send().expect("it answers");
+        assert!(made.status().is_success(), "{made:?}");
+    }
+
+    /// What gcloud needs to know of it, and nothing that this machine or its owner has.
+    fn variables(&self) -> [(&'static str, &OsStr); 6] {
+        [
+            ("CLOUDSDK_CONFIG", self.home.path().as_ref()),
+            ("CLOUDSDK_CORE_PROJECT", "p".as_ref()),
+            ("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true".as_ref()),
+            ("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "1".as_ref()),
+            ("CLOUDSDK_CORE_DISABLE_FILE_LOGGING", "1".as_ref()),
+            ("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE", &self.endpoint),
+        ]
+    }
+
+    /// What somebody does by hand. Returns what it prints.
+    fn gcloud(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("gcloud");
+        command.arg("storage").args(arguments).envs(self.variables()).stdin(Stdio::null());
+        let output = command.output().expect("gcloud can be started");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Puts an object there past pvn.
+    fn put(&self, name: &str, content: &str) {
+        let file = self.home.path().join("by-hand");
+        std::fs::write(&file, content).expect("a file can be written");
+        let file = file.to_str().expect("the path is UTF-8");
+        self.gcloud(&["cp", file, &format!("gs://{BUCKET}/{name}")]);
+    }
+
+    /// The content of an object.
+    fn get(&self, name: &str) -> String {
+        let name = name.replace('/', "%2F");
+        let url = format!("{}/storage/v1/b/{BUCKET}/o/{name}?alt=media", self.url);
+        client().get(url).send().and_then(|answer| answer.text()).expect("it answers")
+    }
+
+    /// The names of all objects.
+    fn names(&self) -> Vec<String> {
+        let url = format!("{}/storage/v1/b/{BUCKET}/o", self.url);
+        let text = client().get(url).send().and_then(|answer| answer.text()).expect("it answers");
+        let list: serde_json::Value = serde_json::from_str(&text).expect("it answers JSON");
+        let items = list["items"].as_array().expect("a list");
+        items.iter().map(|item| item["name"].as_str().expect("a text").to_owned()).collect()
+    }
+}
+
+fn client() -> reqwest::blocking::Client {
+    let _set_already = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::blocking::Client::builder().no_proxy().timeout(tests::wait::PATIENCE);
+    client.build().expect("a client can be made")
+}
+
+/// Stands before the server until the process ends: it answers a DELETE with `null`, of which
+/// gcloud makes an error, where Google answers with nothing.
+fn relay(to: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("a listener has an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let to = to.clone();
+            std::thread::spawn(move || http::serve(stream, |request| passed_on(&to, request)));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn passed_on(to: &str, request: &Request) -> Option<Reply> {
+    let method = request.method.parse().expect("a method");
+    let mut asked = client().request(method, format!("{to}{}", request.path));
+    if let Some(kind) = request.header("content-type") {
+        asked = asked.header("content-type", kind);
+    }
+    let answer = asked.body(request.body.clone()).send().ok()?;
+    let status = answer.status().as_u16();
+    if request.method == "DELETE" && status == 200 {
+        return Some(Reply::empty(204));
+    }
+    let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+    let reply = Reply::empty(status).with("Content-Type", kind.unwrap_or("text/plain"));
+    Some(Reply { body: answer.bytes().ok()?.to_vec(), ..reply })
+}
+
+const ALL: [&str; 3] = ["public/about.html", "public/assets/site.css", "public/index.html"];
+
+#[test]
+fn a_site_on_cloud_storage_is_uploaded_and_repaired_whoever_changed_what_and_where() {
+    let test = "a_site_on_cloud_storage_is_uploaded_and_repaired_whoever_changed_what_and_where";
+    let Some(store) = Store::start(test) else { return };
+    store.make_bucket();
+    let example = Example::of("bucket-gcs", &store.variables(), &[]);
+    example.converges_after(1);
+    assert_eq!(store.names(), ALL);
+    let shown = example.explanation();
+    assert!(shown.starts_with("3 to upload, 0 to delete in gs://example-assets/public\n"));
+    assert!(shown.contains("\nupload assets/site.css: is not in the bucket\n"), "{shown}");
+    let [site, console] = told(&example, ["site", "console"]);
+    assert_eq!(site, "https://storage.googleapis.com/example-assets/public/index.html");
+    assert_eq!(console, "https://console.cloud.google.com/storage/browser/example-assets/public");
+
+    // In the bucket: another text of the same length, one deleted, one that nobody here knows.
+    let page = store.get(ALL[2]);
+    store.put(ALL[2], &page.replace("here", "hera"));
+    let about = format!("{}/storage/v1/b/{BUCKET}/o/public%2Fabout.html", store.url);
+    client().delete(about).send().expect("it answers");
+    store.put("public/not ours.txt", "foreign");
+    example.refresh();
+    example.converges_after(2);
+    let shown = example.explanation();
+    let lines: Vec<_> = shown.lines().collect();
+    assert_eq!(lines[0], "2 to upload, 1 to delete in gs://example-assets/public", "{shown}");
+    assert_eq!(
+        lines[2..],
+        [
+            "upload about.html: is not in the bucket",
+            "upload index.html: is not the same in the bucket",
+            "delete not ours.txt: it is not one of the files",
+        ],
+        "{shown}"
+    );
+    assert_eq!((store.names(), store.get(ALL[2])), (ALL.map(str::to_owned).to_vec(), page.clone()));
+
+    // Here: another text of the same length in a file that is as old as time.
+    let file = example.directory().join("site/index.html");
+    std::fs::write(&file, page.replace("here", "hier")).expect("a file can be written");
+    let opened = std::fs::File::options().write(true).open(&file).expect("it is there");
+    opened.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("a file can be that old");
+    example.refresh();
+    example.converges_after(3);
+    assert_eq!(store.get(ALL[2]), page.replace("here", "hier"));
+}
+
+#[test]
+fn what_keeps_a_site_from_cloud_storage_is_told_in_the_words_of_the_tool() {
+    let test = "what_keeps_a_site_from_cloud_storage_is_told_in_the_words_of_the_tool";
+    let Some(store) = Store::start(test) else { return };
+    let example = Example::of("bucket-gcs", &store.variables(), &[]);
+    is_told(&example, "gs://example-assets not found: 404");
+
+    store.make_bucket();
+    std::fs::rename(example.directory().join("site"), example.directory().join("site.old"))
+        .expect("a directory can be renamed");
+    example.refresh();
+    is_told(&example, "there is no directory site");
+    // A build that left nothing is no reason to delete the site.
+    std::fs::create_dir(example.directory().join("site")).expect("a directory can be made");
+    example.refresh();
+    is_told(&example, "site is empty");
+}
+
+#[test]
+fn without_credentials_nothing_is_done_to_cloud_storage() {
+    let test = "without_credentials_nothing_is_done_to_cloud_storage";
+    let Some(store) = Store::start(test) else { return };
+    let mut variables = store.variables();
+    variables[2].1 = "false".as_ref();
+    let example = Example::of("bucket-gcs", &variables, &[]);
+    is_told(&example, "You do not currently have an active account selected");
+}
