@@ -61,6 +61,10 @@ const NOT_HERE: &[(Block, &str)] = &[
         ("examples/bucket-gcs/README.md", "export BUCKET=example-assets\necho"),
         "takes a bucket of Google's; run by `buckets`",
     ),
+    (
+        ("examples/cloud-build/README.md", "target/release/pvn-scheduler"),
+        "takes a trigger of Google's; run by `cloud_build`",
+    ),
     (("CONTRIBUTING.md", "sudo apt-get"), "changes the machine"),
     (("CONTRIBUTING.md", "images/build-scheduler.sh"), "a release build of minutes"),
     (("CONTRIBUTING.md", "cargo bench"), "benchmarks take minutes each"),

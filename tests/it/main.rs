@@ -6,6 +6,7 @@ mod backup;
 mod bad_rows;
 mod buckets;
 mod clocks;
+mod cloud_build;
 mod cluster;
 mod cluster_check;
 mod cluster_copies;

@@ -1,7 +1,9 @@
-//! What stands in for others' servers and programs in tests: as much of Amazon ECS and of Cloud Run
-//! as their real command-line tools ask for, with state that rolls out over time and fails as it is
-//! told to, and a replay of what `pulumi` does. Used by the tests of the wrapper and of the whole.
+//! What stands in for others' servers and programs in tests: as much of Amazon ECS, of Cloud Run
+//! and of Cloud Build as their real command-line tools ask for, with state that gets on over time
+//! and fails as it is told to, and a replay of what `pulumi` does. Used by the tests of the wrapper
+//! and of the whole.
 
+pub mod cloud_build;
 pub mod cloud_run;
 pub mod ecs;
 pub mod http;
