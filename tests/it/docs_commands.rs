@@ -35,8 +35,12 @@ const NOT_HERE: &[(Block, &str)] = &[
         "names the directories of an installation; run by `backup`",
     ),
     (
-        ("images/README.md", "images/build-wrapper.sh"),
+        ("images/README.md", "images/build-wrapper.sh\ndocker"),
         "takes an engine of images; the image is built by `wrapper`",
+    ),
+    (
+        ("images/README.md", "images/build-wrapper.sh\ncd"),
+        "takes what vendors publish; the images are built by `images`",
     ),
     (("images/README.md", "rustup target add"), "takes another target and its linker"),
     (

@@ -2,6 +2,10 @@
 //! beside, and small. A cargo of our own stands in for the compiler, which would take minutes, and
 //! makes static programs that do nothing.
 
+mod lint;
+mod tools;
+mod workshop;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

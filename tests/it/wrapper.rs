@@ -75,7 +75,7 @@ fn the_files_of_the_example_run_what_its_scripts_run() {
 }
 
 /// Runs a tool; `None`, counted as skipped, when it may not do here what it must.
-fn permitted(command: &mut Command, test: &str) -> Option<Output> {
+pub(crate) fn permitted(command: &mut Command, test: &str) -> Option<Output> {
     let output = command.output().expect("the tool can be started");
     if output.status.success() {
         return Some(output);
