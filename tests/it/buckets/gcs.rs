@@ -9,7 +9,7 @@ use tests::example::Example;
 use tests::listener::Listener;
 use tests::{port, skip};
 
-use super::{is_told, told};
+use super::{does_only_what_was_shown, is_told, told};
 
 const BUCKET: &str = "example-assets";
 
@@ -96,7 +96,7 @@ impl Store {
         let url = format!("{}/storage/v1/b/{BUCKET}/o", self.url);
         let text = client().get(url).send().and_then(|answer| answer.text()).expect("it answers");
         let list: serde_json::Value = serde_json::from_str(&text).expect("it answers JSON");
-        let items = list["items"].as_array().expect("a list");
+        let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
         items.iter().map(|item| item["name"].as_str().expect("a text").to_owned()).collect()
     }
 }
@@ -192,10 +192,13 @@ fn what_keeps_a_site_from_cloud_storage_is_told_in_the_words_of_the_tool() {
     let Some(store) = Store::start(test) else { return };
     let example = Example::of("bucket-gcs", &store.variables(), &[]);
     is_told(&example, "gs://example-assets not found: 404");
+    assert_eq!(example.jobs("apply").len(), 0, "nothing is applied unseen");
 
-    store.make_bucket();
     std::fs::rename(example.directory().join("site"), example.directory().join("site.old"))
         .expect("a directory can be renamed");
+    store.make_bucket();
+    does_only_what_was_shown(&example, BUCKET, &store.variables());
+    assert!(!store.names().iter().any(|name| name.starts_with("other/")), "nothing was uploaded");
     example.refresh();
     is_told(&example, "there is no directory site");
     // A build that left nothing is no reason to delete the site.
@@ -212,4 +215,5 @@ fn without_credentials_nothing_is_done_to_cloud_storage() {
     variables[2].1 = "false".as_ref();
     let example = Example::of("bucket-gcs", &variables, &[]);
     is_told(&example, "You do not currently have an active account selected");
+    assert_eq!(example.jobs("apply").len(), 0, "nothing is applied unseen");
 }

@@ -7,7 +7,7 @@ use tests::example::Example;
 use tests::listener::Listener;
 use tests::skip;
 
-use super::{is_told, told};
+use super::{does_only_what_was_shown, is_told, told};
 
 const BUCKET: &str = "example-assets";
 
@@ -138,10 +138,14 @@ fn what_keeps_a_site_from_s3_is_told_in_the_words_of_the_tool() {
     let Some(store) = Store::start(test) else { return };
     let example = Example::of("bucket-s3", &store.variables(), &[]);
     is_told(&example, "(NoSuchBucket)");
+    assert_eq!(example.jobs("apply").len(), 0, "nothing is applied unseen");
 
-    store.aws(&["s3", "mb", &format!("s3://{BUCKET}")]);
     std::fs::rename(example.directory().join("site"), example.directory().join("site.old"))
         .expect("a directory can be renamed");
+    store.aws(&["s3", "mb", &format!("s3://{BUCKET}")]);
+    does_only_what_was_shown(&example, BUCKET, &store.variables());
+    let other = ["s3api", "list-objects-v2", "--bucket", BUCKET, "--prefix", "other/"];
+    assert!(!store.aws(&other).contains("Key"), "nothing was uploaded");
     example.refresh();
     is_told(&example, "there is no directory site");
     // A build that left nothing is no reason to delete the site.
@@ -159,4 +163,5 @@ fn without_credentials_nothing_is_done_to_s3() {
     variables[2].1 = "".as_ref();
     let example = Example::of("bucket-s3", &variables, &[]);
     is_told(&example, "Unable to locate credentials");
+    assert_eq!(example.jobs("apply").len(), 0, "nothing is applied unseen");
 }
