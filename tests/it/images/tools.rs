@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use fakes::cloud_run::CloudRunServer;
 use fakes::ecs::EcsServer;
-use tests::skip;
+use tests::{programs, skip};
 
 use super::workshop::{Config, Workshop, archive, stand_in, sum, text, write};
 
@@ -187,7 +187,9 @@ fn the_images_of_tools_are_built_from_what_debian_and_the_vendors_publish() {
             "set PVN_VENDOR_IMAGES where a registry of images and the vendors can be reached",
         );
     }
-    let Some(shop) = Workshop::with(test, BTreeMap::new()) else { return };
+    let Some(mut shop) = Workshop::with(test, BTreeMap::new()) else { return };
+    // The one beside the tests may be linked with a newer C library than Debian's.
+    shop.wrapper = programs::shipped_wrapper();
     for (name, command) in [
         ("terraform", ["terraform", "version"]),
         ("pulumi", ["pulumi", "version"]),

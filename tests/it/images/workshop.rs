@@ -17,6 +17,8 @@ use tests::{programs, skip};
 /// Where images are made and run, and what is handed out to them by HTTP.
 pub(super) struct Workshop {
     pub(super) home: tempfile::TempDir,
+    /// The wrapper that goes into the images.
+    pub(super) wrapper: PathBuf,
     address: String,
 }
 
@@ -75,7 +77,8 @@ impl Workshop {
             }
         });
         let home = tempfile::tempdir().expect("a directory can be made");
-        let workshop = Self { home, address };
+        let wrapper = programs::program("pvn-wrapper");
+        let workshop = Self { home, wrapper, address };
         workshop.base(test).then_some(workshop)
     }
 
@@ -100,7 +103,7 @@ impl Workshop {
         for name in text(&names).lines().filter(|name| *name != "busybox") {
             symlink("busybox", root.join("bin").join(name)).expect("a link can be made");
         }
-        let needed = ok(Command::new("ldd").arg(programs::program("pvn-wrapper"))).stdout;
+        let needed = ok(Command::new("ldd").arg(&self.wrapper)).stdout;
         for library in text(&needed).split_whitespace().filter(|word| word.starts_with('/')) {
             let at = library.trim_start_matches("/usr").trim_start_matches('/');
             let bytes = std::fs::read(library).expect("a library is there");
@@ -121,7 +124,7 @@ impl Workshop {
     /// Builds an image of ours with these arguments, in which `SERVER` is where the files are.
     pub(super) fn tries(&self, name: &str, arguments: &[(&str, &str)]) -> Output {
         let context = self.home.path().join("context");
-        let wrapper = std::fs::read(programs::program("pvn-wrapper")).expect("it is built");
+        let wrapper = std::fs::read(&self.wrapper).expect("it is built");
         write(&context.join("pvn-wrapper"), &wrapper, 0o755);
         let tag = format!("localhost/{name}");
         let mut build = self.buildah();
