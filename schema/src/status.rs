@@ -168,7 +168,29 @@ words! {
         WrapperImage = "wrapperImage",
         /// A Pod reaches the scheduler.
         WayBack = "wayBack",
+        /// The wrapper is on the scheduler's machine.
+        Wrapper = "wrapper",
+        /// The directory in which commands start is there, on the scheduler's machine.
+        Directory = "directory",
+        /// The program of a command is there, on the scheduler's machine.
+        Command = "command",
+        /// A service instance whose job looks, or why none does.
+        Instance = "instance",
+        /// That job ran, and said what it found.
+        Job = "job",
+        /// The tool is there, in a version that will do.
+        Tool = "tool",
+        /// Whom the tool works for.
+        Credentials = "credentials",
+        /// What the tool works on is reached: a backend, a stack, a cluster, a region.
+        Target = "target",
     }
+}
+
+impl CheckKind {
+    /// What is checked of a place on a cluster, in order.
+    pub const OF_CLUSTER: &[Self] =
+        &[Self::Connection, Self::Rights, Self::Namespace, Self::WrapperImage, Self::WayBack];
 }
 
 words! {

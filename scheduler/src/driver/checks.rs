@@ -23,9 +23,7 @@ impl Handle {
         if places.is_empty() {
             let message =
                 format!("jobs of `{runtime}` run on no cluster; there is nothing to reach");
-            let (check, status) = (CheckKind::Connection, CheckStatus::Skipped);
-            let finding =
-                Finding { runtime: runtime.clone(), check, status, message, remedy: None };
+            let finding = Finding::skipped(&runtime, CheckKind::Connection, message);
             return Ok(RuntimeCheck { runtime, ok: true, checks: vec![finding] });
         }
         let checks = self.clusters.check(places).await.map_err(Refusal::Conflict)?;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ChannelStatus;
 use crate::id::{
-    ApplicationId, ApplicationName, ChannelId, ChannelName, ReleaseId, RuntimeId, RuntimeName,
-    ServiceName,
+    ApplicationId, ApplicationName, ChannelId, ChannelName, JobId, ReleaseId, RuntimeId,
+    RuntimeName, ServiceName,
 };
 use crate::status::{CheckKind, CheckStatus, Status};
 use crate::time::Timestamp;
@@ -133,7 +133,8 @@ body! {
         /// Whether nothing failed.
         ok: bool,
         /// In the order in which a job would need it; for a Kubernetes runtime one custom runtime
-        /// after the other.
+        /// after the other. Places first, then what is on the scheduler's machine, then one service
+        /// instance after the other.
         checks: Vec<Finding>,
     }
 }
@@ -151,5 +152,46 @@ body! {
         message: String,
         /// What to do about it; there is one exactly when it failed.
         remedy: Option<String>,
+        /// The service instance whose job found it out: `application/service in channel`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instance: Option<String>,
+        /// That job.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
+    }
+}
+
+impl Finding {
+    /// One that no job found out.
+    pub fn new(
+        runtime: &RuntimeName,
+        check: CheckKind,
+        status: CheckStatus,
+        message: impl Into<String>,
+    ) -> Self {
+        let runtime = runtime.clone();
+        let (message, remedy) = (message.into(), None);
+        Self { runtime, check, status, message, remedy, instance: None, job: None }
+    }
+
+    /// What works.
+    pub fn ok(runtime: &RuntimeName, check: CheckKind, message: impl Into<String>) -> Self {
+        Self::new(runtime, check, CheckStatus::Ok, message)
+    }
+
+    /// What was not tried, and why.
+    pub fn skipped(runtime: &RuntimeName, check: CheckKind, why: impl Into<String>) -> Self {
+        Self::new(runtime, check, CheckStatus::Skipped, why)
+    }
+
+    /// What does not work, and what to do about it.
+    pub fn failed(
+        runtime: &RuntimeName,
+        check: CheckKind,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let failed = Self::new(runtime, check, CheckStatus::Failed, message);
+        Self { remedy: Some(remedy.into()), ..failed }
     }
 }

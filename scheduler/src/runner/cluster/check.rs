@@ -12,7 +12,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use schema::api::Finding;
-use schema::status::{CheckKind, CheckStatus};
+use schema::status::CheckKind;
 use tokio::time::Instant;
 
 use super::ask::{self, RequestRefusal};
@@ -101,44 +101,28 @@ impl ClusterInner {
     }
 }
 
-/// The findings so far, in the order of [`CheckKind::ALL`].
+/// The findings so far, in the order of [`CheckKind::OF_CLUSTER`].
 struct Findings<'a> {
     place: &'a ClusterPlace,
     all: Vec<Finding>,
 }
 
 impl Findings<'_> {
-    fn add(
-        &mut self,
-        check: CheckKind,
-        status: CheckStatus,
-        message: String,
-        remedy: Option<String>,
-    ) {
-        self.all.push(Finding {
-            runtime: self.place.runtime.clone(),
-            check,
-            status,
-            message,
-            remedy,
-        });
-    }
-
     fn ok(&mut self, check: CheckKind, message: impl Into<String>) {
-        self.add(check, CheckStatus::Ok, message.into(), None);
+        self.all.push(Finding::ok(&self.place.runtime, check, message));
     }
 
     fn failed(&mut self, check: CheckKind, message: impl Into<String>, remedy: impl Into<String>) {
-        self.add(check, CheckStatus::Failed, message.into(), Some(remedy.into()));
+        self.all.push(Finding::failed(&self.place.runtime, check, message, remedy));
     }
 
     fn skipped(&mut self, check: CheckKind, why: impl Into<String>) {
-        self.add(check, CheckStatus::Skipped, why.into(), None);
+        self.all.push(Finding::skipped(&self.place.runtime, check, why));
     }
 
     /// All of them, the rest not tried.
     fn without(mut self, why: &str) -> Vec<Finding> {
-        for check in &CheckKind::ALL[self.all.len()..] {
+        for check in &CheckKind::OF_CLUSTER[self.all.len()..] {
             self.skipped(*check, why);
         }
         self.all
