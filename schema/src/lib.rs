@@ -18,5 +18,6 @@ pub mod status;
 pub mod target;
 mod text_form;
 pub mod time;
+pub mod tool_check;
 pub mod wire;
 mod words;

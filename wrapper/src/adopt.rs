@@ -38,7 +38,7 @@ pub(crate) fn adopt(mut options: ExecArguments) -> Result<ExecArguments, clap::E
         return Ok(options);
     }
     let needs = tool.needs();
-    let scratch = Scratch::of(needs.name);
+    let scratch = Scratch::of(needs.name, needs.stays);
     let below = |path: &str| scratch.path().join(path);
     options.inputs.extend(needs.inputs.iter().map(|(path, reference)| DeclaredInput {
         path: below(path),

@@ -31,6 +31,7 @@ mod aws_ecs;
 mod before;
 mod call;
 mod faults;
+mod findings;
 mod google_cloud_run;
 mod ownership;
 mod pulumi;
@@ -99,6 +100,8 @@ pub(crate) struct Needs {
     pub(crate) outputs: Handed,
     /// The exit codes after which all that must be there.
     pub(crate) success_exit_codes: &'static [u8],
+    /// Whether its directory stays, for the next job of the service instance.
+    pub(crate) stays: bool,
 }
 
 impl Tool {

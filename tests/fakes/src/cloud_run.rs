@@ -12,6 +12,9 @@ use crate::http::{Reply, Request};
 use crate::listen;
 use crate::turnstile::{Moment, Turnstile};
 
+/// A project of others, where nothing is allowed.
+pub const FOREIGN_PROJECT: &str = "another";
+
 /// What is done with the next request of a method, instead of the usual.
 pub enum Trouble {
     /// An error of Google's: code, status, message.
@@ -112,6 +115,10 @@ impl State {
         if good.is_some() && request.header("authorization") != good.as_deref() {
             let why = "Request had invalid authentication credentials.";
             return Err(error(401, "UNAUTHENTICATED", why));
+        }
+        if path.contains(&format!("/namespaces/{FOREIGN_PROJECT}/")) {
+            let why = "Permission 'run.services.list' denied on resource (or it may not exist).";
+            return Err(error(403, "PERMISSION_DENIED", why));
         }
         Ok(what)
     }

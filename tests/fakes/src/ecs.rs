@@ -12,7 +12,7 @@ use crate::turnstile::{Moment, Turnstile};
 
 mod wire;
 
-use wire::{Asked, assumed, ecs_json, tags, xml};
+use wire::{Asked, arn, assumed, ecs_json, identity, tags, xml};
 
 /// The only cluster, unless a test names another.
 pub const CLUSTER: &str = "prod";
@@ -60,6 +60,8 @@ pub struct World {
     /// How roll-outs end that begin now.
     pub end: End,
     cluster: String,
+    /// That of the cluster.
+    pub status: &'static str,
     tokens: BTreeMap<String, String>,
     ends: BTreeMap<String, End>,
     /// How many looks a roll-out takes.
@@ -77,10 +79,6 @@ pub struct EcsServer {
 
 /// What an operation answers, or code and message of its error.
 pub type Answer = Result<Value, (&'static str, String)>;
-
-fn arn(kind: &str, name: &str) -> String {
-    format!("arn:aws:ecs:eu-central-1:123456789012:{kind}/{name}")
-}
 
 impl EcsServer {
     /// On the loopback address.
@@ -104,6 +102,7 @@ impl EcsServer {
             wrong: Vec::new(),
             end: End::Completes,
             cluster: CLUSTER.to_owned(),
+            status: "ACTIVE",
             tokens: BTreeMap::new(),
             ends: BTreeMap::new(),
             looks: BTreeMap::new(),
@@ -152,11 +151,12 @@ impl World {
     }
 
     fn answer(&mut self, asked: &Asked, wrong: Option<&Wrong>) -> Option<Reply> {
-        let Asked { operation, is_ecs, body, .. } = asked;
+        let Asked { operation, is_ecs, key, body } = asked;
         let is_ecs = *is_ecs;
         let answer = match wrong {
             Some(Wrong::Code(code, message)) => Err((*code, (*message).to_owned())),
             Some(Wrong::Status(status)) => return Some(Reply::empty(*status)),
+            _ if operation == "GetCallerIdentity" => return Some(xml(200, identity(key))),
             _ if !is_ecs => return Some(xml(200, assumed())),
             _ => self.act(operation, body),
         };
@@ -184,6 +184,7 @@ impl World {
             return Err(("ClusterNotFoundException", "Cluster not found.".to_owned()));
         }
         match operation {
+            "DescribeClusters" => Ok(self.describe_cluster(body)),
             "RegisterTaskDefinition" => Ok(self.register(body)),
             "DescribeTaskDefinition" => {
                 let at = self.revision(body["taskDefinition"].as_str().unwrap())?;
@@ -217,6 +218,19 @@ impl World {
             "UpdateService" => self.update(body),
             _ => Err(("UnknownOperationException", operation.to_owned())),
         }
+    }
+
+    fn describe_cluster(&self, body: &Value) -> Value {
+        let name = body["clusters"][0].as_str().unwrap();
+        if name != self.cluster {
+            let failure = json!({"arn": arn("cluster", name), "reason": "MISSING"});
+            return json!({"clusters": [], "failures": [failure]});
+        }
+        let cluster = json!({
+            "clusterArn": arn("cluster", name), "clusterName": name, "status": self.status,
+            "activeServicesCount": self.services.len(), "runningTasksCount": 0,
+        });
+        json!({"clusters": [cluster], "failures": []})
     }
 
     /// Registers a task definition, as anybody may.

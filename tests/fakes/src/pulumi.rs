@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// The program, a shell script. It does what the files of the directory `$WORLD` say: `preview` and
-/// `settled` are what it prints before and after an `up`, and its head has the rest.
+/// `settled` are what it prints before and after an `up`, and the script has the rest.
 pub const PROGRAM: &[u8] = include_bytes!("pulumi/replay.sh");
 
 /// A document as `preview --json --refresh` prints one, of a resource that somebody changed.

@@ -1,9 +1,9 @@
-//! `pvn-wrapper aws-ecs fetch|apply|info`: a service of Amazon ECS, by the `aws` CLI. Called by
+//! `pvn-wrapper aws-ecs fetch|apply|info|check`: a service of Amazon ECS, by the `aws` CLI. Called by
 //! `tool`.
 //!
 //! Whose a task definition is, and of which version, its tags say. fetch prints what is there as a
 //! structured fetch does, apply registers the task definition and makes or changes the service,
-//! info prints where it is. apply does not wait: whether a roll-out comes to its end is what fetch
+//! info prints where it is, check tries what they need. apply does not wait: whether a roll-out comes to its end is what fetch
 //! sees. 75: throttled, unreachable, or something that somebody else is about to end, so try again.
 
 use std::path::Path;
@@ -16,6 +16,7 @@ use super::{Fault, Needs, ToolArguments};
 use crate::spawn::{Environment, variable};
 
 mod apply;
+mod check;
 mod cli;
 mod definition;
 mod differ;
@@ -39,6 +40,8 @@ pub(crate) enum EcsStep {
     Apply(EcsArguments),
     /// Print where the service is and what runs, as a getInfo does
     Info(EcsArguments),
+    /// Try what a job needs, and print what was found: the program, its credentials, the cluster
+    Check(EcsArguments),
 }
 
 #[derive(Debug, Args)]
@@ -89,7 +92,10 @@ fn given(value: Option<&String>) -> Option<&str> {
 impl EcsStep {
     fn arguments(&self) -> &EcsArguments {
         match self {
-            Self::Fetch(arguments) | Self::Apply(arguments) | Self::Info(arguments) => arguments,
+            Self::Fetch(arguments)
+            | Self::Apply(arguments)
+            | Self::Info(arguments)
+            | Self::Check(arguments) => arguments,
         }
     }
 
@@ -103,10 +109,12 @@ impl EcsStep {
                 Self::Fetch(_) => "aws-ecs-fetch",
                 Self::Apply(_) => "aws-ecs-apply",
                 Self::Info(_) => "aws-ecs-info",
+                Self::Check(_) => "aws-ecs-check",
             },
             inputs: &[],
             outputs: &[],
             success_exit_codes: &[0],
+            stays: !matches!(self, Self::Check(_)),
         }
     }
 
@@ -128,6 +136,13 @@ impl EcsStep {
             Self::Info(_) => {
                 let place = EcsPlace::of(arguments, environment)?;
                 info::run(&mut aws()?, &place)
+            }
+            Self::Check(_) => {
+                let place = EcsPlace::of(arguments, environment)?;
+                check::run(&mut Aws::with_own_credentials(region)?, &place, &|aws| match role {
+                    Some(role) => aws.assume(role, &session(environment)),
+                    None => Ok(()),
+                })
             }
         }
     }

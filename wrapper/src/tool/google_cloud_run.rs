@@ -1,10 +1,10 @@
-//! `pvn-wrapper google-cloud-run fetch|apply|info`, for a service of Cloud Run by Google's own
+//! `pvn-wrapper google-cloud-run fetch|apply|info|check`, for a service of Cloud Run by Google's own
 //! `gcloud`. Called by `tool`.
 //!
 //! fetch prints the service as structured output; apply hands the wanted one over and does not wait
 //! for its roll-out (`--async`): gcloud would poll for up to half an hour for what fetch sees at
 //! its next poll, and whoever stops a job that waits stops nothing but the waiting. info prints
-//! what people look for. 75: throttled, not reached, or changed by somebody else meanwhile.
+//! what people look for, check tries what the others need. 75: throttled, not reached, or changed by somebody else meanwhile.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,6 +22,7 @@ use super::{Fault, Needs, ToolArguments, print_document, words};
 use crate::spawn::{Environment, variable};
 use crate::writer::say;
 
+mod check;
 mod drift;
 mod faults;
 mod info;
@@ -50,6 +51,8 @@ pub(crate) enum CloudRunStep {
     Apply(CloudRunArguments),
     /// Print URL, revision, traffic, image and conditions, as a getInfo does
     Info(CloudRunArguments),
+    /// Try what a job needs, and print what was found: the program, its credentials, the region
+    Check(CloudRunArguments),
 }
 
 #[derive(Debug, Args)]
@@ -74,7 +77,10 @@ pub(crate) struct CloudRunArguments {
 impl CloudRunStep {
     fn arguments(&self) -> &CloudRunArguments {
         match self {
-            Self::Fetch(arguments) | Self::Apply(arguments) | Self::Info(arguments) => arguments,
+            Self::Fetch(arguments)
+            | Self::Apply(arguments)
+            | Self::Info(arguments)
+            | Self::Check(arguments) => arguments,
         }
     }
 
@@ -87,8 +93,10 @@ impl CloudRunStep {
             Self::Fetch(_) => "google-cloud-run-fetch",
             Self::Apply(_) => "google-cloud-run-apply",
             Self::Info(_) => "google-cloud-run-info",
+            Self::Check(_) => "google-cloud-run-check",
         };
-        Needs { name, inputs: &[], outputs: &[], success_exit_codes: &[0] }
+        let stays = !matches!(self, Self::Check(_));
+        Needs { name, inputs: &[], outputs: &[], success_exit_codes: &[0], stays }
     }
 
     pub(super) fn run(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {
@@ -107,6 +115,7 @@ impl CloudRunStep {
             Self::Fetch(_) => run.fetch(&Ownership::of(environment)?),
             Self::Apply(_) => run.apply(&Ownership::of(environment)?, within, environment),
             Self::Info(_) => run.info(),
+            Self::Check(_) => check::run(&mut run),
         }
     }
 }

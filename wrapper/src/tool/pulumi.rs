@@ -1,8 +1,8 @@
-//! `pvn-wrapper pulumi preview|up|info`. Called by `tool`.
+//! `pvn-wrapper pulumi preview|up|info|check`. Called by `tool`.
 //!
 //! preview ends with 0 for no change, 2 for changes, 1 for an error, and hands over what would be
 //! done, as text for people and as JSON; up brings the stack to what its program says; info prints
-//! its outputs, secrets masked. 75: the stack is locked, or its backend cannot be reached.
+//! its outputs, secrets masked; check tries what the others need. 75: the stack is locked, or its backend cannot be reached.
 //!
 //! Preview and up both refresh: without that a preview sees no drift, and an up that repairs none
 //! ends well. Pulumi's own codes differ over its versions and never pass through: it ends with 2
@@ -22,6 +22,7 @@ use super::call::{CallEnd, Output, ToolCaller, no_json};
 use super::{Fault, Needs, ToolArguments};
 use crate::exit;
 
+mod check;
 mod failure;
 mod info;
 mod preview;
@@ -43,6 +44,8 @@ pub(crate) enum PulumiStep {
     Up(PulumiArguments),
     /// Print the stack's outputs, secrets masked, and its last update, as a getInfo does
     Info(PulumiArguments),
+    /// Try what a job needs, and print what was found: the program, its login, the stack
+    Check(PulumiArguments),
 }
 
 #[derive(Debug, Args)]
@@ -76,7 +79,10 @@ impl ShellWords {
 impl PulumiStep {
     fn arguments(&self) -> &PulumiArguments {
         match self {
-            Self::Preview(arguments) | Self::Up(arguments) | Self::Info(arguments) => arguments,
+            Self::Preview(arguments)
+            | Self::Up(arguments)
+            | Self::Info(arguments)
+            | Self::Check(arguments) => arguments,
         }
     }
 
@@ -97,8 +103,10 @@ impl PulumiStep {
             ),
             Self::Up(_) => ("pulumi-up", &[], &[0]),
             Self::Info(_) => ("pulumi-info", &[], &[0]),
+            Self::Check(_) => ("pulumi-check", &[], &[0]),
         };
-        Needs { name, inputs: &[], outputs, success_exit_codes }
+        let stays = !matches!(self, Self::Check(_));
+        Needs { name, inputs: &[], outputs, success_exit_codes, stays }
     }
 
     pub(super) fn run(&self, within: &Path) -> Result<u8, Fault> {
@@ -113,6 +121,7 @@ impl PulumiStep {
             Self::Preview(_) => pulumi.preview(within),
             Self::Up(_) => pulumi.up(),
             Self::Info(_) => info::print(&mut pulumi),
+            Self::Check(_) => check::run(&mut pulumi),
         }
     }
 }
@@ -127,8 +136,13 @@ struct Pulumi<'a> {
 impl Pulumi<'_> {
     /// Calls it for the stack.
     fn call(&mut self, arguments: &[&str], to: Output<'_>) -> Result<CallEnd, Fault> {
+        self.call_for_none(&[arguments, &["--stack", self.stack]].concat(), to)
+    }
+
+    /// Calls it for no stack.
+    fn call_for_none(&mut self, arguments: &[&str], to: Output<'_>) -> Result<CallEnd, Fault> {
         let program = self.program.iter().map(String::as_str);
-        let words = program.chain(arguments.iter().copied()).chain(["--stack", self.stack]);
+        let words = program.chain(arguments.iter().copied());
         let command: Vec<OsString> = words.map(OsString::from).collect();
         self.caller.call(&command, to)
     }

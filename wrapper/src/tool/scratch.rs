@@ -19,20 +19,26 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// That of a step: below the service instance's own, which stays; else one below `TMPDIR`. Of
-    /// one that cannot be made it is said why; what needs it fails by itself.
-    pub(crate) fn of(step: &str) -> Self {
+    /// That of a step: below the service instance's own, where it `stays`, or goes with this run;
+    /// without an instance one below `TMPDIR`, which goes. Of one that cannot be made it is said
+    /// why; what needs it fails by itself.
+    pub(crate) fn of(step: &str, stays: bool) -> Self {
         let instance = std::env::var_os(INSTANCE_VARIABLE).filter(|value| !value.is_empty());
+        let of_run = format!("{step}-{}", std::process::id());
         let scratch = match instance {
-            Some(instance) => Self { path: Path::new(&instance).join(step), is_of_this_run: false },
+            Some(instance) if stays => {
+                Self { path: Path::new(&instance).join(step), is_of_this_run: false }
+            }
+            Some(instance) => {
+                Self { path: Path::new(&instance).join(of_run), is_of_this_run: true }
+            }
             None => {
                 let under = std::env::var_os("TMPDIR").filter(|value| !value.is_empty());
                 let place = temporary(under.as_deref()).unwrap_or_else(|error| {
                     tell(&error);
                     PathBuf::from("/tmp/pvn")
                 });
-                let name = format!("{step}-{}", std::process::id());
-                Self { path: place.join(name), is_of_this_run: true }
+                Self { path: place.join(of_run), is_of_this_run: true }
             }
         };
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&scratch.path);

@@ -1,8 +1,9 @@
-//! `pvn-wrapper terraform plan|apply|info`, for Terraform and OpenTofu. Called by `tool`.
+//! `pvn-wrapper terraform plan|apply|info|check`, for Terraform and OpenTofu. Called by `tool`.
 //!
 //! plan ends as `plan -detailed-exitcode` does (0 no change, 2 changes, 1 an error) and hands over
 //! the plan, as text for people and as JSON; apply runs exactly that plan; info prints what the
-//! state says that is not sensitive. 75: the state is locked or has moved on, so try again.
+//! state says that is not sensitive; check tries what the others need. 75: the state is locked or
+//! has moved on, so try again.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,12 +18,17 @@ use super::{Fault, Needs, ToolArguments, words};
 use crate::exit;
 use crate::spawn::{Environment, variable};
 
+mod check;
 mod info;
 mod lock;
 mod plan;
 
 /// What is called: the first that is there.
 const PROGRAMS: &[&str] = &["terraform", "tofu"];
+
+/// That none of them is.
+const NONE: &str = "neither `terraform` nor `tofu` was found: put one into the image, or on the \
+                    PATH of the machine where the job runs";
 
 /// The plan, below the run's directory.
 const PLAN: &str = "plan";
@@ -45,6 +51,8 @@ pub(crate) enum TerraformStep {
     Apply(StepArguments),
     /// Print outputs that are not sensitive, and which state it is, as a getInfo does
     Info(StepArguments),
+    /// Try what a job needs, and print what was found: the program, backend and providers, state
+    Check(StepArguments),
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +124,10 @@ const FAULTS: &[KnownFault] = &[
 impl TerraformStep {
     fn arguments(&self) -> &StepArguments {
         match self {
-            Self::Plan(arguments) | Self::Apply(arguments) | Self::Info(arguments) => arguments,
+            Self::Plan(arguments)
+            | Self::Apply(arguments)
+            | Self::Info(arguments)
+            | Self::Check(arguments) => arguments,
         }
     }
 
@@ -136,45 +147,56 @@ impl TerraformStep {
                     ("plan-destroys", DESTROYS),
                 ],
                 success_exit_codes: &[0, 2],
+                stays: true,
             },
             Self::Apply(_) => Needs {
                 name: "terraform-apply",
                 inputs: &[(PLAN, "fetch:plan")],
                 outputs: &[],
                 success_exit_codes: &[0],
+                stays: true,
             },
             Self::Info(_) => Needs {
                 name: "terraform-info",
                 inputs: &[],
                 outputs: &[],
                 success_exit_codes: &[0],
+                stays: true,
+            },
+            Self::Check(_) => Needs {
+                name: "terraform-check",
+                inputs: &[],
+                outputs: &[],
+                success_exit_codes: &[0],
+                stays: false,
             },
         }
     }
 
     pub(super) fn run(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {
-        let program = first_on_path(PROGRAMS).ok_or_else(|| {
-            Fault::failed(
-                "neither `terraform` nor `tofu` was found: put one into the image, or on the PATH \
-                 of the machine where the job runs",
-            )
-        })?;
+        let is_check = matches!(self, Self::Check(_));
+        let Some(program) = first_on_path(PROGRAMS) else {
+            return if is_check { check::without_program() } else { Err(Fault::failed(NONE)) };
+        };
         let mut caller = ToolCaller::new()?;
         caller.default("TF_IN_AUTOMATION", "1");
         caller.default("TF_INPUT", "0");
         caller.default("CHECKPOINT_DISABLE", "1");
         // What lies beside the configuration is for whoever works there; with backends of their
-        // own, two channels would take it from one another.
-        if variable(environment, "PVN_JOB_ID").is_some() {
+        // own, two channels would take it from one another. A check leaves nothing there.
+        if is_check || variable(environment, "PVN_JOB_ID").is_some() {
             caller.default("TF_DATA_DIR", within.join(DATA));
         }
         let mut terraform = Terraform { program, caller, within };
-        let aside = matches!(self, Self::Info(_));
-        terraform.init(&self.arguments().init_args, aside)?;
+        let init_args = &self.arguments().init_args;
+        if !is_check {
+            terraform.init(init_args, matches!(self, Self::Info(_)))?;
+        }
         match self {
             Self::Plan(_) => terraform.plan(),
             Self::Apply(_) => terraform.apply(),
             Self::Info(_) => info::print(&mut terraform),
+            Self::Check(_) => check::run(&mut terraform, init_args),
         }
     }
 }

@@ -20,13 +20,20 @@ impl Asked {
         let key = of("authorization").split(['=', '/']).nth(1).unwrap_or_default().to_owned();
         let target = of("x-amz-target").rsplit('.').next().unwrap_or_default();
         let is_ecs = !target.is_empty();
+        let form = String::from_utf8_lossy(&request.body).into_owned();
         let (operation, body) = if is_ecs {
             (target, serde_json::from_slice::<Value>(&request.body).unwrap())
+        } else if form.contains("Action=GetCallerIdentity") {
+            ("GetCallerIdentity", form.into())
         } else {
-            ("AssumeRole", String::from_utf8_lossy(&request.body).into_owned().into())
+            ("AssumeRole", form.into())
         };
         Self { operation: operation.to_owned(), is_ecs, key, body }
     }
+}
+
+pub(super) fn arn(kind: &str, name: &str) -> String {
+    format!("arn:aws:ecs:eu-central-1:123456789012:{kind}/{name}")
 }
 
 pub(super) fn ecs_json(status: u16, body: &Value) -> Reply {
@@ -43,6 +50,16 @@ pub(super) fn tags(body: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let tags = body["tags"].as_array().map_or(&[][..], Vec::as_slice);
     tags.iter().map(|tag| (text(&tag["key"]), text(&tag["value"]))).collect()
+}
+
+/// Whose a key is: the user's own, or the role's.
+pub(super) fn identity(key: &str) -> String {
+    let who = if key == "ASIAROLE" { "assumed-role/pvn/pvn-web-production" } else { "user/pvn" };
+    format!(
+        "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
+         <GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:{who}</Arn><UserId>u</UserId>\
+         <Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>"
+    )
 }
 
 pub(super) fn assumed() -> String {

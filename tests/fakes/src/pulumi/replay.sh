@@ -19,6 +19,21 @@ wait_at() {
     done
 }
 
+case $* in
+version)
+    cat "$WORLD/version" 2>/dev/null || echo v3.260.0
+    exit 0
+    ;;
+'whoami --non-interactive')
+    if [ -e "$WORLD/logged-out" ]; then
+        cat "$WORLD/logged-out" >&2
+        fail 1
+    fi
+    echo somebody
+    exit 0
+    ;;
+esac
+
 for word; do
     [ "$before" != --stack ] || stack=$word
     before=$word
@@ -61,7 +76,13 @@ case $* in
     wait_at after
     printf 'Resources:\n    ~ 1 updated\n    1 unchanged\n'
     ;;
-'stack output --json --stack '*) cat "$WORLD/outputs" ;;
+'stack output --json --stack '*)
+    if [ -e "$WORLD/sealed" ]; then
+        cat "$WORLD/sealed" >&2
+        fail 1
+    fi
+    cat "$WORLD/outputs"
+    ;;
 'stack history --json --page-size 1 --stack '*) cat "$WORLD/history" ;;
 *)
     echo "error: unknown command: $*" >&2

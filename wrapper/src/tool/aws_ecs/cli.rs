@@ -1,5 +1,5 @@
 //! Calls `aws`, for all others here: the one place that knows its global arguments, its environment
-//! and how it answers. Called by `fetch`, `apply`, `info` and `revision`.
+//! and how it answers. Called by `fetch`, `apply`, `info`, `check` and `revision`.
 
 use std::ffi::OsString;
 
@@ -30,21 +30,26 @@ impl Aws {
         role: Option<&str>,
         session: &str,
     ) -> Result<Self, Fault> {
-        let mut caller = ToolCaller::new()?;
-        caller.default("AWS_PAGER", "");
-        caller.default("AWS_CLI_AUTO_PROMPT", "off");
-        // The old one waits for 8 s where nobody listens, and does not know all that passes.
-        caller.default("AWS_RETRY_MODE", "standard");
-        caller.default("AWS_MAX_ATTEMPTS", ATTEMPTS);
-        let mut aws = Self { caller, region: region.map(str::to_owned) };
+        let mut aws = Self::with_own_credentials(region)?;
         if let Some(role) = role {
             aws.assume(role, session)?;
         }
         Ok(aws)
     }
 
+    /// As whoever the CLI finds, before any role is assumed.
+    pub(super) fn with_own_credentials(region: Option<&str>) -> Result<Self, Fault> {
+        let mut caller = ToolCaller::new()?;
+        caller.default("AWS_PAGER", "");
+        caller.default("AWS_CLI_AUTO_PROMPT", "off");
+        // The old one waits for 8 s where nobody listens, and does not know all that passes.
+        caller.default("AWS_RETRY_MODE", "standard");
+        caller.default("AWS_MAX_ATTEMPTS", ATTEMPTS);
+        Ok(Self { caller, region: region.map(str::to_owned) })
+    }
+
     /// All calls from now on are the role's. Its credentials are in their environment alone.
-    fn assume(&mut self, role: &str, session: &str) -> Result<(), Fault> {
+    pub(super) fn assume(&mut self, role: &str, session: &str) -> Result<(), Fault> {
         let arguments = ["--role-arn", role, "--role-session-name", session];
         let answer = self.call("sts", "assume-role", &arguments)?;
         let credentials = &answer["Credentials"];
@@ -63,6 +68,31 @@ impl Aws {
             self.caller.set("AWS_CREDENTIAL_EXPIRATION", end);
         }
         Ok(())
+    }
+
+    /// Whose the credentials are: its ARN.
+    pub(super) fn who(&mut self) -> Result<String, Fault> {
+        let answer = self.call("sts", "get-caller-identity", &[])?;
+        match text(&answer, "Arn") {
+            "" => Err(Fault::failed("`aws sts get-caller-identity` answered without an ARN")),
+            arn => Ok(arn.to_owned()),
+        }
+    }
+
+    /// What it says of its own version: `aws-cli/2.17.9 Python/3.11.9 …`.
+    pub(super) fn version(&mut self) -> Result<String, Fault> {
+        let ended = self.caller.call(&["aws".into(), "--version".into()], Output::Kept)?;
+        if ended.code != 0 {
+            return Err(error::fault("aws --version", &ended.words, ended.code));
+        }
+        // Where it runs on Python 2 it says so on standard error.
+        let said = [String::from_utf8_lossy(&ended.answer), ended.words.as_str().into()].concat();
+        Ok(said.split_whitespace().next().unwrap_or_default().to_owned())
+    }
+
+    /// Whether a stop was asked for.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.caller.is_stopped()
     }
 
     /// Calls an operation of ECS that may be called twice.

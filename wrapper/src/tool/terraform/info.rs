@@ -28,21 +28,24 @@ struct StateFile {
     resources: Vec<IgnoredAny>,
 }
 
+/// Which state the backend has, in words.
+pub(super) fn state(terraform: &mut Terraform<'_>) -> Result<String, Fault> {
+    let state = terraform.must(&words(&["state", "pull"]), Output::Kept)?;
+    // Nothing at all before the first apply.
+    if state.answer.trim_ascii().is_empty() {
+        return Ok("none yet".to_owned());
+    }
+    let StateFile { serial, terraform_version, resources } = state.json("state pull")?;
+    let count = resources.len();
+    let plural = if count == 1 { "" } else { "s" };
+    Ok(format!("serial {serial}, {count} resource{plural}, written by {terraform_version}"))
+}
+
 /// Prints it as a getInfo does.
 pub(super) fn print(terraform: &mut Terraform<'_>) -> Result<u8, Fault> {
     let outputs = terraform.must(&words(&["output", "-json", "-no-color"]), Output::Kept)?;
     let outputs: BTreeMap<String, RootOutput> = outputs.json("output -json")?;
-    let state = terraform.must(&words(&["state", "pull"]), Output::Kept)?;
-    // Nothing at all before the first apply.
-    let state = if state.answer.trim_ascii().is_empty() {
-        "none yet".to_owned()
-    } else {
-        let StateFile { serial, terraform_version, resources } = state.json("state pull")?;
-        let count = resources.len();
-        let plural = if count == 1 { "" } else { "s" };
-        format!("serial {serial}, {count} resource{plural}, written by {terraform_version}")
-    };
-    let mut infos = vec![Info { name: "state".to_owned(), text: state }];
+    let mut infos = vec![Info { name: "state".to_owned(), text: state(terraform)? }];
     infos.extend(outputs.into_iter().map(|(name, output)| Info {
         name: format!("output {name}"),
         text: match output.value {

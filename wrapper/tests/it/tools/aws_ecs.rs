@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::run::{Run, Wrapper};
 use crate::skipped;
 
+mod check;
 mod refused;
 
 /// A service of pvn, and the cloud in which it is to run.

@@ -6,6 +6,7 @@ use fakes::cloud_run::{CloudRunServer, Trouble};
 use schema::output::{FetchOutput, GetInfoOutput, ObjectStatus, RuntimeObject};
 use serde_json::{Value, json};
 
+use super::{finds, found};
 use crate::run::{Run, Wrapper};
 use crate::skipped;
 
@@ -311,4 +312,54 @@ fn what_cannot_be_meant_is_a_usage_error_and_nothing_is_called() {
     assert_eq!(run.code, 125, "{}", run.stderr);
     assert!(last_line(&run).contains("PVN_SERVICE_ID is not set"));
     assert_eq!(server.calls(), Vec::<String>::new());
+}
+
+/// A check with a token that lies in a file, as the place of a job may have it.
+fn check(server: &CloudRunServer, token: &str) -> Wrapper {
+    let mut wrapper = step(server, "check", "web-1", &spec("a:1"));
+    let file = wrapper.path("token");
+    std::fs::write(&file, token).unwrap();
+    wrapper.command.env_remove("CLOUDSDK_AUTH_DISABLE_CREDENTIALS");
+    wrapper.env("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", file)
+}
+
+#[test]
+fn a_check_tries_program_credentials_and_region_and_shows_no_token() {
+    let test = "a_check_tries_program_credentials_and_region_and_shows_no_token";
+    let Some(server) = server(test) else { return };
+    server.state().token = Some("a-token");
+    let run = check(&server, "a-token").run();
+    let (short, findings) = found(&run);
+    assert_eq!(short, "tool ., credentials ., target .", "{findings:#?}");
+    assert!(findings[0].message.starts_with("`gcloud` is "), "{findings:#?}");
+    assert_eq!(findings[2].message, "Cloud Run answers for us-central1 of p");
+    assert_eq!(server.calls(), ["GET services"]);
+    assert!(run.stderr.contains("+ gcloud auth print-access-token\n"), "{}", run.stderr);
+    assert!(!run.stderr.contains("a-token") && !run.text().contains("a-token"));
+}
+
+#[test]
+fn a_check_of_cloud_run_tells_what_is_missing_one_thing_at_a_time() {
+    let test = "a_check_of_cloud_run_tells_what_is_missing_one_thing_at_a_time";
+    let Some(server) = server(test) else { return };
+    server.state().token = Some("a-token");
+    let refused = "tool ., credentials ., target FAILED";
+    let run = check(&server, "an-old-token").run();
+    finds(&run, refused, "Cloud Run does not accept the credentials: they have expired");
+    let trouble = Trouble::Refuse(403, "PERMISSION_DENIED", "Permission denied.");
+    server.state().troubles.push_back(("GET", trouble));
+    finds(&check(&server, "a-token").run(), refused, "not allowed: grant the account roles/run");
+    let mut wrapper = check(&server, "a-token");
+    wrapper.command.args(["--project", "another"]);
+    finds(&wrapper.run(), refused, "not allowed: grant the account roles/run");
+
+    let mut wrapper = check(&server, "a-token");
+    wrapper.command.env_remove("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE");
+    let run = wrapper.env("CLOUDSDK_CORE_CHECK_GCE_METADATA", "false").run();
+    let no_credentials = "tool ., credentials FAILED, target -";
+    finds(&run, no_credentials, "gcloud has no credentials");
+    let bin = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/usr/bin/env", bin.path().join("env")).unwrap();
+    let run = check(&server, "a-token").env("PATH", bin.path()).run();
+    finds(&run, "tool FAILED, credentials -, target -", "`gcloud` was not found");
 }

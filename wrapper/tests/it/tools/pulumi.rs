@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use fakes::pulumi::{PROGRAM, drift, settled};
 use serde_json::{Value, json};
 
+use super::{finds, found};
 use crate::run::{Run, Running, Wrapper, until, write_program};
 
+mod check;
 mod real;
 
 const TERM: i32 = 15;

@@ -5,7 +5,8 @@ use std::process::{Child, Command};
 
 use schema::id::BlobId;
 
-use crate::run::{Run, Wrapper, until};
+use super::{finds, found};
+use crate::run::{Run, Wrapper, until, write_program};
 use crate::skipped;
 
 /// One resource that is replaced when `made.txt` is not there, and takes as long as `slow` says.
@@ -259,4 +260,74 @@ fn a_failure_is_told_in_a_sentence() {
     assert_eq!(output.status.code(), Some(125), "{}", String::from_utf8_lossy(&output.stderr));
     let run = world.run(&["apply"]);
     assert_eq!(run.code, 125, "without a plan nothing is applied: {}", run.stderr);
+}
+
+/// Where only this program is `terraform`, if any.
+fn with_program(world: &World, script: Option<&str>) -> Wrapper {
+    let bin = world.path("other");
+    std::fs::create_dir_all(&bin).unwrap();
+    for name in ["env", "sh"] {
+        // That starts the wrapper.
+        let _ = std::os::unix::fs::symlink(format!("/usr/bin/{name}"), bin.join(name));
+    }
+    if let Some(script) = script {
+        write_program(&bin.join("terraform"), script.as_bytes(), 0o755);
+    }
+    world.wrapper(&["check"]).env("PATH", bin)
+}
+
+#[test]
+fn a_check_tries_program_backend_and_state_and_leaves_nothing() {
+    let Some(world) = World::new("a_check_tries_program_backend_and_state") else { return };
+    let run = world.run(&["check"]);
+    let (short, findings) = found(&run);
+    assert_eq!(short, "tool ., target ., target .", "{findings:#?}");
+    assert!(findings[0].message.starts_with(&format!("`{}` is 1.", world.terraform)));
+    assert_eq!(findings[2].message, "the state can be read: none yet");
+    assert!(run.stderr.contains(&format!("+ {} version -json\n", world.terraform)));
+    assert!(run.stderr.contains(" init -input=false -no-color -reconfigure\n"), "{}", run.stderr);
+    let left: Vec<_> = std::fs::read_dir(world.path("own")).unwrap().collect();
+    assert!(left.is_empty() && !world.path(".terraform").exists(), "{left:?}");
+
+    world.run(&["plan"]);
+    assert_eq!(world.apply().run().code, 0);
+    let run = world.run(&["check"]);
+    let (_, findings) = found(&run);
+    assert!(findings[2].message.contains(": serial "), "{findings:#?}");
+    assert!(!run.stderr.contains("hunter2") && !run.text().contains("hunter2"));
+}
+
+#[test]
+fn a_check_tells_what_is_missing_one_thing_at_a_time() {
+    let Some(world) = World::new("a_check_tells_what_is_missing_one_thing_at_a_time") else {
+        return;
+    };
+    let missing = with_program(&world, None).run();
+    finds(&missing, "tool FAILED, target -", "neither `terraform` nor `tofu` was found");
+    let old = "#!/bin/sh\necho '{\"terraform_version\":\"0.15.5\"}'\n";
+    let old = with_program(&world, Some(old)).run();
+    finds(&old, "tool FAILED, target -", "`terraform` is 0.15.5, which is too old");
+    let older = with_program(&world, Some("#!/bin/sh\necho Terraform v0.11\n")).run();
+    finds(&older, "tool FAILED, target -", "`version -json` printed no JSON");
+
+    std::fs::create_dir(world.path("empty")).unwrap();
+    let run = world.run(&["check", "--pre-run", "cd empty"]);
+    let empty = format!("there is no configuration in {}", world.path("empty").display());
+    finds(&run, "tool ., target FAILED", &empty);
+    let run = world.run(&["check", "--pre-run", "exit 3"]);
+    assert_eq!((run.code, run.text().as_str()), (1, ""), "{}", run.stderr);
+    assert!(reason(&run).contains("`preRun` failed with exit code 3"), "{}", reason(&run));
+
+    let main = std::fs::read_to_string(world.path("main.tf")).unwrap();
+    let elsewhere = "backend \"http\" { address = \"http://127.0.0.1:1/state\" }";
+    let other = main.replace("backend \"local\" {}", elsewhere);
+    std::fs::write(world.path("main.tf"), other).unwrap();
+    let quick = ["check", "--init-args", "-backend-config=retry_max=0"];
+    finds(&world.run(&quick), "tool ., target FAILED", "the backend that keeps the state cannot");
+    std::fs::write(world.path("main.tf"), main.replace("local", "nowhere")).unwrap();
+    finds(
+        &world.run(&["check"]),
+        "tool ., target FAILED",
+        "init` failed with exit code 1: Error: ",
+    );
 }
