@@ -23,6 +23,7 @@ mod policy;
 mod problem;
 mod release;
 mod template;
+mod tool_check;
 mod value;
 
 use std::time::Duration;

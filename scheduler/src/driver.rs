@@ -53,6 +53,8 @@ mod together;
 mod words;
 mod world;
 
+pub use checks::CheckedInstances;
+
 pub use crate::names::InstanceNames;
 pub use handle::Handle;
 pub use metrics::LoopMetrics;
@@ -219,6 +221,9 @@ impl Driver {
             health: health_out,
             broken: broken_out,
             clusters: parts.clusters,
+            runners: runners.clone(),
+            root: parts.root.clone(),
+            blobs: parts.blobs.clone(),
             lost: recovered.lost.as_slice().into(),
             is_observer: observer,
         };

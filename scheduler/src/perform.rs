@@ -2,6 +2,7 @@
 //! of it goes back to the driver. Everything here can be done twice: a job that was started is
 //! found by its id, a stop of what has stopped changes nothing.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -135,9 +136,10 @@ impl Performer {
 
     async fn prepare(&self, start: &StartJob, names: &InstanceNames) -> Result<Prepared, End> {
         let commands = self.commands(start.compiled).await?;
-        let Some(command) = command(&commands, start.kind) else {
+        let Some(command) = started(&commands, start) else {
             return Err(never(format!("the runtime has no {} command", start.kind)));
         };
+        let command = command.as_ref();
         let (root, clean_env) = match &commands.place {
             RunTarget::Fake { crashing_programs } => {
                 let now = self.clock.now();
@@ -192,7 +194,7 @@ impl Performer {
             hidden,
             former,
             timeout_ms: start.timeout.map(time::millis),
-            success_exit_codes: if is_exit_code_fetch(start.kind, &commands) {
+            success_exit_codes: if is_exit_code_fetch(start, &commands) {
                 vec![0, 2]
             } else {
                 vec![0]
@@ -315,6 +317,15 @@ fn command(commands: &Commands, kind: JobKind) -> Option<&Command> {
     }
 }
 
+/// What a start runs: a command, or the check of its tool.
+fn started<'a>(commands: &'a Commands, start: &StartJob) -> Option<Cow<'a, Command>> {
+    let command = command(commands, start.kind)?;
+    if start.is_check {
+        return command.tool_check().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(command))
+}
+
 /// It never started and another try makes no sense.
 fn never(why: String) -> End {
     End::NotStarted { why, surroundings: false }
@@ -339,8 +350,9 @@ fn instance(names: &InstanceNames) -> Instance {
     Instance::new(names.instance(), &names.application.1, &names.service.1, &names.channel.1)
 }
 
-fn is_exit_code_fetch(kind: JobKind, commands: &Commands) -> bool {
-    kind == JobKind::Fetch && fetch_mode(commands) == Some(FetchAnswer::ExitCode)
+fn is_exit_code_fetch(start: &StartJob, commands: &Commands) -> bool {
+    let is_fetch = start.kind == JobKind::Fetch && !start.is_check;
+    is_fetch && fetch_mode(commands) == Some(FetchAnswer::ExitCode)
 }
 
 fn identity<'a>(

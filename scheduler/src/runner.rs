@@ -7,7 +7,9 @@ use std::io;
 
 use futures::future::BoxFuture;
 use schema::api::Finding;
-use schema::id::{ApplicationName, BlobId, ChannelName, InstanceId, JobId, ServiceName};
+use schema::id::{
+    ApplicationName, BlobId, ChannelName, InstanceId, JobId, RuntimeName, ServiceName,
+};
 use schema::mask::Secrets;
 use schema::report::Report;
 use schema::spool::Stream;
@@ -312,6 +314,15 @@ pub struct OutputPiece {
     pub limit: usize,
 }
 
+/// What is to be looked at on this machine.
+#[derive(Debug, Clone)]
+pub struct PlaceLook {
+    /// The runtime that asks.
+    pub runtime: RuntimeName,
+    /// The jobs that would run there, without what a secret is.
+    pub jobs: Vec<JobSpec>,
+}
+
 /// A kind of place where jobs run. One implementation stands for each; tests bring a scripted one.
 /// Which of them has a job says its target ([`registry`]).
 pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
@@ -345,6 +356,11 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// this machine, whatever the database says of them.
     fn recorded(&self) -> Vec<JobId> {
         Vec::new()
+    }
+
+    /// What commands need where it runs them, looked at without a job; nothing where it cannot.
+    fn look(&self, _look: PlaceLook) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(std::future::ready(Vec::new()))
     }
 
     /// These of the recorded ones the database does not know, as an older copy of it would not:

@@ -51,6 +51,7 @@ mod regate;
 mod removed;
 mod restart;
 mod retention;
+mod runtime_check;
 mod shapes;
 mod skips;
 mod terraform;

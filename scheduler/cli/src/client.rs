@@ -235,9 +235,10 @@ impl Client {
     pub async fn ask<T: DeserializeOwned>(
         &self,
         path: &[&str],
+        query: &[(&str, String)],
         body: &impl Serialize,
     ) -> Result<T, Failure> {
-        self.answer(self.request(Method::POST, path, &[])?.json(body), Does::Look).await
+        self.answer(self.request(Method::POST, path, query)?.json(body), Does::Look).await
     }
 
     /// Puts a body in place and reads the answer.

@@ -69,6 +69,10 @@ pub struct StartJob {
     pub plan: Option<BlobId>,
     /// Why, for people: "fetch found work to do", "first look at my-service-3".
     pub why: String,
+    /// Whether, in place of the command, what it needs is tried: a dry run of a fetch by
+    /// `runtimes check`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_check: bool,
 }
 
 /// Why a job is stopped.

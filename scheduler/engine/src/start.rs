@@ -92,6 +92,7 @@ impl State {
             fetch_job: work.and_then(|work| work.job),
             plan: work.and_then(|work| work.plan),
             why,
+            is_check: false,
         };
         let mut job = Box::new(Job::new(&start, desired));
         if kind == JobKind::Apply {

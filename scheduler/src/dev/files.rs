@@ -87,7 +87,7 @@ pub(super) async fn apply(
         params: given.params.clone(),
         ..request.clone()
     };
-    let _would: ConfigsResult = client.ask(&["v1", "configs"], &with_releases).await?;
+    let _would: ConfigsResult = client.ask(&["v1", "configs"], &[], &with_releases).await?;
     let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
     let mut lines = Vec::new();
     if diff::changes(&result) > 0 {

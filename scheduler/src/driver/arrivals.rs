@@ -1,5 +1,6 @@
 //! What a runner told of a job, taken into its row and to its instance. A part of the loop's turn.
 
+use engine::desired::FetchAnswer;
 use engine::event::Event;
 use schema::id::JobId;
 use schema::log_kind::LogKind;
@@ -109,9 +110,14 @@ impl DriverLoop {
         let flying = kept.and_then(|kept| kept.state.job(job));
         let poll =
             kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.observe.poll());
+        // Its document is read by whoever asked for it.
+        let by_code = row.start.as_ref().filter(|start| start.is_check);
         let asked = JobPurpose {
             kind: row.kind,
-            mode: flying.and_then(|job| job.fetch_mode).or(poll.map(|poll| poll.mode)),
+            mode: by_code
+                .map(|_| FetchAnswer::ExitCode)
+                .or(flying.and_then(|job| job.fetch_mode))
+                .or(poll.map(|poll| poll.mode)),
             stopped: flying.and_then(|job| job.stop.as_ref()).or(row.stop.as_ref()),
             stopped_at: flying.and_then(|job| job.stopped_at),
             decided_at: row.created_at,

@@ -9,14 +9,15 @@ use engine::action::Action;
 use engine::event::Event;
 use schema::api::{Explanation, LogEntry};
 use schema::id::{InstanceId, JobId, RuntimeName};
-use schema::status::JobKind;
 use tokio::sync::oneshot;
 
 mod decide;
 mod people;
 
 use super::batch::{Batch, Task};
+use super::checks::ServedInstance;
 use super::going_back::Rollback;
+use super::once::DryRun;
 use super::run::DriverLoop;
 use super::together::ConfiguredUpstream;
 use super::world::{InstanceEntry, World};
@@ -49,9 +50,14 @@ pub(super) enum Call {
     },
     RunOnce {
         instance: InstanceId,
-        kind: JobKind,
+        what: DryRun,
         caller: Caller,
         reply: Reply<JobId>,
+    },
+    /// Which service instances these runtimes serve.
+    ServedBy {
+        runtimes: Vec<RuntimeName>,
+        reply: Reply<Vec<ServedInstance>>,
     },
     Plan {
         plan: Box<Plan>,
@@ -123,6 +129,7 @@ impl Call {
             | Self::LetAppliesStart { reply } => drop(reply.send(Err(why))),
             Self::Explain { reply, .. } => drop(reply.send(Err(why))),
             Self::RunOnce { reply, .. } => drop(reply.send(Err(why))),
+            Self::ServedBy { reply, .. } => drop(reply.send(Err(why))),
             Self::Metrics { reply } => drop(reply.send(Err(why))),
         }
     }
@@ -165,6 +172,10 @@ impl DriverLoop {
                 drop(reply.send(Ok(self.metrics())));
                 None
             }
+            Call::ServedBy { runtimes, reply } => {
+                drop(reply.send(Ok(self.world.served_by(&runtimes))));
+                None
+            }
             other => Some(other),
         }
     }
@@ -189,8 +200,8 @@ impl DriverLoop {
                 Ok(()) => answers.push(PendingAnswer::later(reply, ())),
                 Err(why) => drop(reply.send(Err(why))),
             },
-            Call::RunOnce { instance, kind, caller, reply } => {
-                match self.run_once(batch, instance, kind, &caller) {
+            Call::RunOnce { instance, what, caller, reply } => {
+                match self.run_once(batch, instance, what, &caller) {
                     Ok(job) => answers.push(PendingAnswer::later(reply, job)),
                     Err(why) => drop(reply.send(Err(why))),
                 }
@@ -214,7 +225,7 @@ impl DriverLoop {
                 self.world.lanes.hold_applies(false);
                 answers.push(PendingAnswer::later(reply, ()));
             }
-            Call::Explain { .. } | Call::Metrics { .. } => {}
+            Call::Explain { .. } | Call::Metrics { .. } | Call::ServedBy { .. } => {}
         }
     }
 

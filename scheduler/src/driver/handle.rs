@@ -2,6 +2,7 @@
 //! stored.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +14,13 @@ use schema::status::JobKind;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::calls::{Call, Reply};
+use super::once::DryRun;
 use super::planner::{self, ClusterAnswers, Planned, Request};
 use super::together::ConfiguredUpstream;
 use super::{Ask, Caller, Health, InstanceTarget, Refusal, Remark};
+use crate::blobs::Blobs;
 use crate::runner::ClusterQuestions;
+use crate::runner::registry::Runners;
 use crate::store::Store;
 
 /// How often clusters are asked for what one request names: more than once only where other configs
@@ -38,6 +42,12 @@ pub struct Handle {
     pub(super) broken: watch::Receiver<Vec<String>>,
     /// For what is about no job; jobs are the loop's.
     pub(super) clusters: Arc<dyn ClusterQuestions>,
+    /// For looks at what jobs find, which are none.
+    pub(super) runners: Runners,
+    /// Where local jobs start from.
+    pub(super) root: PathBuf,
+    /// What the jobs of checks printed.
+    pub(super) blobs: Blobs,
     /// Instances whose apply was out of sight at the start.
     pub(super) lost: Arc<[InstanceId]>,
     pub(super) is_observer: bool,
@@ -186,7 +196,8 @@ impl Handle {
         caller: Caller,
     ) -> Result<JobId, Refusal> {
         let instance = self.instance(&target).await?;
-        self.call(|reply| Call::RunOnce { instance, kind, caller, reply }).await
+        let what = DryRun::Command(kind);
+        self.call(|reply| Call::RunOnce { instance, what, caller, reply }).await
     }
 
     /// Whether decisions can be stored at present: what `/readyz` shows.
@@ -265,7 +276,7 @@ impl Handle {
         Ok(InstanceId::of(svc.id, found.id))
     }
 
-    async fn call<T>(&self, make: impl FnOnce(Reply<T>) -> Call) -> Result<T, Refusal> {
+    pub(super) async fn call<T>(&self, make: impl FnOnce(Reply<T>) -> Call) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.calls.send(make(reply)).await.map_err(|_| planner::stopping())?;
         answer.await.map_err(|_| planner::stopping())?

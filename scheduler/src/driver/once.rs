@@ -1,5 +1,6 @@
-//! Dry runs: one command of one instance, asked for by a person. They are jobs as others are, with
-//! deadlines of their own here (P3), because no state of the engine knows of them.
+//! Dry runs: one command of one instance, asked for by a person, or what its fetch needs, tried.
+//! They are jobs as others are, with deadlines of their own here (P3), because no state of the
+//! engine knows of them.
 
 use std::time::Duration;
 
@@ -23,6 +24,18 @@ const ONCE_LIMIT: usize = 8;
 
 /// Longest dry run of a command whose policy names no timeout: the default of fetch, 10 minutes.
 const ONCE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Longest check of a tool: with what removing a job takes, less than whoever asked waits.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// What is run dry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DryRun {
+    /// This command.
+    Command(JobKind),
+    /// What the fetch needs is tried, by its tool.
+    Check,
+}
 
 /// How long until the next deadline of a dry run: for its start, its end, or its end after a stop.
 fn patience(row: &JobRow) -> Duration {
@@ -122,12 +135,22 @@ impl DriverLoop {
         self.time_once(id);
     }
 
+    fn has_room_for_once(&self) -> Result<(), Refusal> {
+        let under_way = self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none());
+        if under_way.count() < ONCE_LIMIT {
+            return Ok(());
+        }
+        Err(Refusal::Conflict(format!(
+            "{ONCE_LIMIT} dry runs are under way; wait for one to end, or cancel one"
+        )))
+    }
+
     /// Starts one.
     pub(super) fn run_once(
         &mut self,
         batch: &mut Batch,
         id: InstanceId,
-        kind: JobKind,
+        what: DryRun,
         caller: &Caller,
     ) -> Result<JobId, Refusal> {
         if let Some(stopped) = self.world.broken.get(&id) {
@@ -143,6 +166,10 @@ impl DriverLoop {
                  services push`"
             ))
         })?;
+        let kind = match what {
+            DryRun::Command(kind) => kind,
+            DryRun::Check => JobKind::Fetch,
+        };
         let timeout = match kind {
             JobKind::Fetch => desired.observe.poll().map(|policy| policy.timeout),
             JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout),
@@ -156,13 +183,16 @@ impl DriverLoop {
         let Some(timeout) = timeout else {
             return Err(Refusal::Conflict(no_command(desired, kind, &label)));
         };
-        if self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none()).count()
-            >= ONCE_LIMIT
-        {
-            return Err(Refusal::Conflict(format!(
-                "{ONCE_LIMIT} dry runs are under way; wait for one to end, or cancel one"
-            )));
-        }
+        self.has_room_for_once()?;
+        let timeout = match what {
+            DryRun::Check => CHECK_TIMEOUT,
+            DryRun::Command(_) if timeout.is_zero() => ONCE_TIMEOUT,
+            DryRun::Command(_) => timeout,
+        };
+        let (did, why) = match what {
+            DryRun::Check => (format!("tries what {kind} of {label} needs"), "check"),
+            DryRun::Command(_) => (format!("runs {kind} of {label} dry"), "dry run"),
+        };
         let job = JobId::from_bytes(clock::random());
         let start = StartJob {
             job,
@@ -173,14 +203,15 @@ impl DriverLoop {
             target: desired.target.clone(),
             version: desired.version.clone(),
             decided_at: batch.now,
-            timeout: Some(if timeout.is_zero() { ONCE_TIMEOUT } else { timeout }),
+            timeout: Some(timeout),
             fetch_job: None,
             plan: None,
-            why: format!("dry run asked for by {}", caller.who),
+            why: format!("{why} asked for by {}", caller.who),
+            is_check: what == DryRun::Check,
         };
         let names = kept.names.clone();
         let runtime = desired.runtime.clone();
-        let message = format!("{} runs {kind} of {label} dry", caller.who);
+        let message = format!("{} {did}", caller.who);
         batch.log(
             &mut self.world,
             Some(&names),

@@ -8,7 +8,6 @@ use schema::api::{
     ConfigsRequest, ConfigsResult, Diagnostic, LogEntry, NewToken, PushRequest, Pushed,
     RollbackRequest, TokenRequest,
 };
-use schema::id::RuntimeName;
 use schema::log_kind::LogKind;
 use schema::status::Role;
 use schema::time::Timestamp;
@@ -16,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::{Call, Plan, Reply};
+use super::checks::CheckedRuntime;
 use super::going_back::Rollback;
 use super::together::ConfiguredUpstream;
 use super::{Caller, Refusal};
@@ -104,7 +104,7 @@ pub(super) enum Request {
     Places {
         runtime: String,
         caller: Caller,
-        reply: Reply<(RuntimeName, Vec<ClusterPlace>)>,
+        reply: Reply<CheckedRuntime>,
     },
 }
 

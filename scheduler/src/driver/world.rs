@@ -15,6 +15,7 @@ use schema::target::PlacedJob;
 use schema::time::Timestamp;
 
 use super::broken::Stopped;
+use super::checks::ServedInstance;
 use super::timers::Timers;
 use super::together::{ConfiguredUpstream, together};
 use crate::names::InstanceNames;
@@ -172,6 +173,19 @@ impl World {
         {
             others.retain(|other| *other != id);
         }
+    }
+
+    /// The instances that have a release on one of these runtimes and are wanted, by name.
+    pub(super) fn served_by(&self, runtimes: &[RuntimeName]) -> Vec<ServedInstance> {
+        let served = |kept: &InstanceEntry| {
+            let desired = kept.state.desired()?;
+            let is_wanted = !kept.state.is_deleted() && runtimes.contains(&desired.runtime);
+            is_wanted
+                .then(|| ServedInstance { names: kept.names.clone(), compiled: desired.compiled })
+        };
+        let mut all: Vec<_> = self.instances.values().filter_map(served).collect();
+        all.sort_by(|a, b| a.order().cmp(&b.order()));
+        all
     }
 
     /// The instances of the same service.

@@ -17,12 +17,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use schema::api::Finding;
 use schema::id::{InstanceId, JobId};
 use schema::spool::Stream;
 use tokio::sync::mpsc;
 
 use super::job_tasks::{DIED, JobTasks};
-use super::{End, Instance, JobSpec, News, OutputPiece, Runner, RunnerEvent};
+use super::{End, Instance, JobSpec, News, OutputPiece, PlaceLook, Runner, RunnerEvent};
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
 
@@ -33,6 +34,7 @@ mod deleted;
 mod directory;
 mod instances;
 mod left;
+mod look;
 mod process;
 mod pursue;
 mod spares;
@@ -375,6 +377,9 @@ impl Runner for LocalRunner {
         })
     }
 
+    fn look(&self, look: PlaceLook) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(Self::look(self, look))
+    }
     fn forget_instance(&self, instance: Instance) -> BoxFuture<'_, ()> {
         Box::pin(Self::forget_instance(self, instance))
     }

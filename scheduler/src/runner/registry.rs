@@ -6,10 +6,11 @@ use std::io;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use schema::api::Finding;
 use schema::id::{InstanceId, JobId};
 use schema::target::{JobTarget, PlacedJob};
 
-use super::{Instance, JobSpec, OutputPiece, Runner};
+use super::{Instance, JobSpec, OutputPiece, PlaceLook, Runner};
 
 /// One runner for each kind of target. Cloned freely.
 #[derive(Debug, Clone)]
@@ -111,6 +112,11 @@ impl Runners {
     pub async fn retain_instances(&self, kept: &HashSet<InstanceId>, known: &[JobId]) {
         join_all(self.all().map(|runner| runner.retain_instances(kept.clone(), known.to_vec())))
             .await;
+    }
+
+    /// What commands need on this machine. See [`Runner::look`].
+    pub async fn look(&self, look: PlaceLook) -> Vec<Finding> {
+        self.local.look(look).await
     }
 
     /// What a job that runs has printed so far. See [`Runner::tail`].

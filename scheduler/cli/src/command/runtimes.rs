@@ -26,10 +26,20 @@ pub enum Command {
         runtime: String,
     },
     /// Try what its jobs need where they run: connection, rights, namespace, wrapper image, way
-    /// back from a Pod
+    /// back from a Pod; directories and programs on the scheduler's machine; a tool that is built
+    /// in, its credentials and what it works on
     Check {
         /// The runtime, by name or id; a Kubernetes runtime is checked for all that run on it
         runtime: String,
+        /// Try the tool by instances of this application only, by name or id
+        #[arg(long, value_name = "APPLICATION")]
+        app: Option<String>,
+        /// Try the tool by instances of this service only, by name or id
+        #[arg(long, value_name = "SERVICE", requires = "app")]
+        service: Option<String>,
+        /// Try the tool by instances in this release channel only, by name or id
+        #[arg(long, value_name = "CHANNEL", requires = "app")]
+        channel: Option<String>,
     },
 }
 
@@ -57,7 +67,12 @@ pub async fn perform(
             let text = commented(&yaml(&ejected.document)?);
             console.print(&ejected.document, |_| text)
         }
-        Command::Check { runtime } => check(&runtime, client, console).await,
+        Command::Check { runtime, app, service, channel } => {
+            let asked = [("application", app), ("service", service), ("channel", channel)];
+            let query: Vec<_> =
+                asked.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+            check(&runtime, &query, client, console).await
+        }
     }
 }
 
@@ -85,9 +100,14 @@ fn commented(yaml: &str) -> String {
 }
 
 /// Exit code 2 when something failed.
-async fn check(runtime: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
+async fn check(
+    runtime: &str,
+    query: &[(&str, String)],
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let found: RuntimeCheck =
-        client.ask(&["v1", "runtimes", runtime, "check"], &serde_json::json!({})).await?;
+        client.ask(&["v1", "runtimes", runtime, "check"], query, &serde_json::json!({})).await?;
     console.print(&found, |paper| {
         let mut table = Table::new(["RUNTIME", "CHECK", "STATUS", "MESSAGE"]);
         for finding in &found.checks {

@@ -6,10 +6,12 @@ use schema::api::{EjectedRuntime, Page, Runtime, RuntimeCheck};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::driver::CheckedInstances;
 use crate::http::Api;
 use crate::http::access::{Admin, Viewer};
 use crate::http::error::{Error, Result};
 use crate::http::extract::{EmptyBody, JsonBody, Paging, PathParams, Query, page};
+use crate::http::lookup::scope;
 use crate::http::openapi::{RouteDescription, Routes, about};
 use crate::store::{DocumentKind, StoredDocumentKey};
 
@@ -17,7 +19,9 @@ pub(super) fn routes(routes: Routes) -> Routes {
     let description = "Asks the cluster, and where the wrapper is put into Pods runs a short Job, \
                        which is removed again; takes up to a minute. For a Kubernetes runtime \
                        this is done for every custom runtime on it; more than 8 at a time are \
-                       refused.";
+                       refused. What a tool that is built in needs is tried by a job of a service \
+                       instance, one for each image and place, 4 at most; `application`, `service` \
+                       and `channel` say of which.";
     let check_about = about(
         "checkRuntime",
         "runtimes",
@@ -46,6 +50,17 @@ pub(super) fn routes(routes: Routes) -> Routes {
 struct Which {
     /// Name or id.
     runtime: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CheckQuery {
+    /// Only by instances of this application: name or id.
+    application: Option<String>,
+    /// Only by instances of this service: name or id; needs `application`.
+    service: Option<String>,
+    /// Only by instances in this release channel: name or id; needs `application`.
+    channel: Option<String>,
 }
 
 async fn list(
@@ -102,7 +117,15 @@ async fn check(
     State(api): State<Api>,
     Admin(caller): Admin,
     PathParams(which): PathParams<Which>,
+    Query(query): Query<CheckQuery>,
     _: JsonBody<EmptyBody>,
 ) -> Result<Json<RuntimeCheck>> {
-    Ok(Json(api.driver.check_runtime(which.runtime, caller).await?))
+    let CheckQuery { application, service, channel } = query;
+    let scope = scope(&api, application.as_deref(), service.as_deref(), channel.as_deref()).await?;
+    let asked = CheckedInstances {
+        application: scope.application.map(|row| row.id),
+        service: scope.service.map(|row| row.id),
+        channel: scope.channel.map(|row| row.id),
+    };
+    Ok(Json(api.driver.check_runtime(which.runtime, asked, caller).await?))
 }

@@ -151,7 +151,7 @@ async fn ask(
             "give --no-prompt to apply without asking, or --dry-run to only look",
         ));
     }
-    let result: ConfigsResult = client.ask(&["v1", "configs"], request).await?;
+    let result: ConfigsResult = client.ask(&["v1", "configs"], &[], request).await?;
     console.talk(&diff::render(&result, console.colours_stderr()))?;
     // Below the diff, which may be long: right above the question.
     console.warn(&result.warnings)?;

@@ -45,7 +45,7 @@ pub(super) async fn show(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let request = ConfigsRequest { files, dry_run: true, ..ConfigsRequest::default() };
-    let result: ConfigsResult = client.ask(&["v1", "configs"], &request).await?;
+    let result: ConfigsResult = client.ask(&["v1", "configs"], &[], &request).await?;
     let changes = diff::changes(&result);
     console.warn(&result.warnings)?;
     console.print(&result, |paper| diff::render(&result, paper.colour))?;
