@@ -1,10 +1,11 @@
-//! `pvn-wrapper aws-ecs fetch|apply|info|check`: a service of Amazon ECS, by the `aws` CLI. Called by
-//! `tool`.
+//! `pvn-wrapper aws-ecs fetch|apply|info|check`: a service of Amazon ECS, by the `aws` CLI. Called
+//! by `tool`.
 //!
 //! Whose a task definition is, and of which version, its tags say. fetch prints what is there as a
 //! structured fetch does, apply registers the task definition and makes or changes the service,
-//! info prints where it is, check tries what they need. apply does not wait: whether a roll-out comes to its end is what fetch
-//! sees. 75: throttled, unreachable, or something that somebody else is about to end, so try again.
+//! info prints where it is, check tries what they need. apply does not wait: whether a roll-out
+//! comes to its end is what fetch sees. 75: throttled, unreachable, or something that somebody else
+//! is about to end, so try again.
 
 use std::path::Path;
 

@@ -1,10 +1,11 @@
-//! `pvn-wrapper google-cloud-run fetch|apply|info|check`, for a service of Cloud Run by Google's own
-//! `gcloud`. Called by `tool`.
+//! `pvn-wrapper google-cloud-run fetch|apply|info|check`, for a service of Cloud Run by Google's
+//! own `gcloud`. Called by `tool`.
 //!
 //! fetch prints the service as structured output; apply hands the wanted one over and does not wait
 //! for its roll-out (`--async`): gcloud would poll for up to half an hour for what fetch sees at
 //! its next poll, and whoever stops a job that waits stops nothing but the waiting. info prints
-//! what people look for, check tries what the others need. 75: throttled, not reached, or changed by somebody else meanwhile.
+//! what people look for, check tries what the others need. 75: throttled, not reached, or changed
+//! by somebody else meanwhile.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -2,7 +2,8 @@
 //!
 //! preview ends with 0 for no change, 2 for changes, 1 for an error, and hands over what would be
 //! done, as text for people and as JSON; up brings the stack to what its program says; info prints
-//! its outputs, secrets masked; check tries what the others need. 75: the stack is locked, or its backend cannot be reached.
+//! its outputs, secrets masked; check tries what the others need. 75: the stack is locked, or its
+//! backend cannot be reached.
 //!
 //! Preview and up both refresh: without that a preview sees no drift, and an up that repairs none
 //! ends well. Pulumi's own codes differ over its versions and never pass through: it ends with 2

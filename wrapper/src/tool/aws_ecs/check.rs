@@ -13,8 +13,8 @@ const ASKED: &[CheckKind] = &[CheckKind::Tool, CheckKind::Credentials, CheckKind
 
 const PROGRAM: &str = "put the aws CLI, version 1 or 2, into the runtime's `image`, or on the PATH \
                        of the machine where the job runs";
-const CREDENTIALS: &str = "give the job credentials that are valid: `credentials` of the runtime, a \
-                           role of its Pod (`serviceAccount`) or of its machine, or variables in \
+const CREDENTIALS: &str = "give the job credentials that are valid: `credentials` of the runtime, \
+                           a role of its Pod (`serviceAccount`) or of its machine, or variables in \
                            `env`; a role that it assumes has to trust whoever they are";
 const CLUSTER: &str = "see that `ecsCluster` and `region` of the runtime are right and that the \
                        credentials are those of that account; a policy of theirs has to allow \

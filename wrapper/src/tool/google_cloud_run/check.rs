@@ -11,8 +11,8 @@ use super::{CloudRun, CloudRunArguments, faults};
 
 const ASKED: &[CheckKind] = &[CheckKind::Tool, CheckKind::Credentials, CheckKind::Target];
 
-const PROGRAM: &str = "put the gcloud CLI into the runtime's `image`, or on the PATH of the machine \
-                       where the job runs";
+const PROGRAM: &str = "put the gcloud CLI into the runtime's `image`, or on the PATH of the \
+                       machine where the job runs";
 const CREDENTIALS: &str = "give the runtime a `serviceAccountJson` that is valid, its Pods a \
                            workload identity (`serviceAccount`), or its machine a login by `gcloud \
                            auth`";
