@@ -53,6 +53,7 @@ mod together;
 mod words;
 mod world;
 
+use checks::CheckSources;
 pub use checks::CheckedInstances;
 
 pub use crate::names::InstanceNames;
@@ -220,10 +221,7 @@ impl Driver {
             log: log.clone(),
             health: health_out,
             broken: broken_out,
-            clusters: parts.clusters,
-            runners: runners.clone(),
-            root: parts.root.clone(),
-            blobs: parts.blobs.clone(),
+            checks: CheckSources::of(parts.clusters, &runners, &parts.root, &parts.blobs),
             lost: recovered.lost.as_slice().into(),
             is_observer: observer,
         };

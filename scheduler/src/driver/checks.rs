@@ -4,6 +4,7 @@
 //! what a tool needs is found by a job of a service instance ([`jobs`]), for all that it is given,
 //! from image to credentials, is the instance's.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +19,11 @@ use tokio::time::Instant;
 use super::calls::Call;
 use super::planner::Request;
 use super::{Caller, Handle, Refusal};
+use crate::blobs::Blobs;
 use crate::compile::{ClusterPlace, Command, Commands, EnvValue, RunTarget};
 use crate::names::InstanceNames;
-use crate::runner::{JobSpec, PlaceLook};
+use crate::runner::registry::Runners;
+use crate::runner::{ClusterQuestions, JobSpec, PlaceLook};
 
 mod groups;
 mod jobs;
@@ -34,6 +37,29 @@ const JOBS_WITHIN: Duration = Duration::from_secs(52);
 /// Most service instances whose commands are read for one check: a few statements of SQL a second
 /// are nothing, tens of thousands would hold up others.
 const READ_LIMIT: usize = 64;
+
+/// Whom a check asks about what is no job.
+#[derive(Debug, Clone)]
+pub(super) struct CheckSources {
+    pub(super) clusters: Arc<dyn ClusterQuestions>,
+    runners: Runners,
+    /// Where local jobs start from.
+    root: PathBuf,
+    /// What jobs printed.
+    blobs: Blobs,
+}
+
+impl CheckSources {
+    pub(super) fn of(
+        clusters: Arc<dyn ClusterQuestions>,
+        runners: &Runners,
+        root: &Path,
+        blobs: &Blobs,
+    ) -> Self {
+        let (runners, root, blobs) = (runners.clone(), root.to_owned(), blobs.clone());
+        Self { clusters, runners, root, blobs }
+    }
+}
 
 /// What of a runtime can be checked, as its document says.
 #[derive(Debug)]
@@ -129,7 +155,7 @@ impl Handle {
             let why = format!("jobs of `{name}` run on no cluster; there is nothing to reach");
             return Ok(vec![Finding::skipped(name, CheckKind::Connection, why)]);
         }
-        self.clusters.check(checked.places.clone()).await.map_err(Refusal::Conflict)
+        self.checks.clusters.check(checked.places.clone()).await.map_err(Refusal::Conflict)
     }
 
     async fn check_instances(
@@ -183,7 +209,8 @@ impl Handle {
         read: &[(ServedInstance, Commands)],
     ) -> Vec<Finding> {
         let RunTarget::Local { root, clean_env } = here else { return Vec::new() };
-        let root = root.as_ref().map_or_else(|| self.root.clone(), |root| self.root.join(root));
+        let started_in = &self.checks.root;
+        let root = root.as_ref().map_or_else(|| started_in.clone(), |root| started_in.join(root));
         let mut commands: Vec<&Command> = Vec::new();
         for (_, of_instance) in read {
             if !matches!(of_instance.place, RunTarget::Local { .. }) {
@@ -204,7 +231,7 @@ impl Handle {
             ..JobSpec::new(JobId::from_bytes([0; 16]), JobKind::Fetch, command.clone())
         });
         let look = PlaceLook { runtime: checked.name.clone(), jobs: jobs.collect() };
-        self.runners.look(look).await
+        self.checks.runners.look(look).await
     }
 
     /// What the tool of one instance needs, by a job; nothing where it has none.

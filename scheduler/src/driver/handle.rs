@@ -2,7 +2,6 @@
 //! stored.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +13,11 @@ use schema::status::JobKind;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::calls::{Call, Reply};
+use super::checks::CheckSources;
 use super::once::DryRun;
 use super::planner::{self, ClusterAnswers, Planned, Request};
 use super::together::ConfiguredUpstream;
 use super::{Ask, Caller, Health, InstanceTarget, Refusal, Remark};
-use crate::blobs::Blobs;
-use crate::runner::ClusterQuestions;
-use crate::runner::registry::Runners;
 use crate::store::Store;
 
 /// How often clusters are asked for what one request names: more than once only where other configs
@@ -41,13 +38,7 @@ pub struct Handle {
     pub(super) health: watch::Receiver<Health>,
     pub(super) broken: watch::Receiver<Vec<String>>,
     /// For what is about no job; jobs are the loop's.
-    pub(super) clusters: Arc<dyn ClusterQuestions>,
-    /// For looks at what jobs find, which are none.
-    pub(super) runners: Runners,
-    /// Where local jobs start from.
-    pub(super) root: PathBuf,
-    /// What the jobs of checks printed.
-    pub(super) blobs: Blobs,
+    pub(super) checks: CheckSources,
     /// Instances whose apply was out of sight at the start.
     pub(super) lost: Arc<[InstanceId]>,
     pub(super) is_observer: bool,
@@ -80,7 +71,7 @@ impl Handle {
                 Planned::Done(result) => return Ok(*result),
                 // Here, where nobody else waits for the answer.
                 Planned::Ask(places) => {
-                    let absent = self.clusters.absent(places.clone()).await;
+                    let absent = self.checks.clusters.absent(places.clone()).await;
                     asked = ClusterAnswers { places, absent };
                 }
             }

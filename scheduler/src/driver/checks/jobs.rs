@@ -124,7 +124,7 @@ impl Handle {
     }
 
     async fn document(&self, stdout: BlobId) -> Option<ToolCheckOutput> {
-        let blobs = self.blobs.clone();
+        let blobs = self.checks.blobs.clone();
         let read = move || blobs.read(stdout, 0, TOOL_CHECK_LIMIT_BYTES);
         let bytes = tokio::task::spawn_blocking(read).await.ok()?.ok()??;
         document(&bytes)
