@@ -123,6 +123,9 @@ message! {
         poll_interval: Option<Duration>,
         /// The same while converged. Default: 300s.
         steady_state_poll_interval: Option<Duration>,
+        /// Ask people before every apply. Default: false.
+        #[serde(default)]
+        require_approval_before_apply: bool,
         /// Image with the tool and the wrapper. Needed where the jobs run on Kubernetes.
         #[schemars(length(min = 1))]
         image: Option<String>,
@@ -193,6 +196,9 @@ message! {
         poll_interval: Option<Duration>,
         /// The same while converged. Default: 300s.
         steady_state_poll_interval: Option<Duration>,
+        /// Ask people before every apply. Default: false.
+        #[serde(default)]
+        require_approval_before_apply: bool,
         /// Image with the tool and the wrapper. Needed where the jobs run on Kubernetes.
         #[schemars(length(min = 1))]
         image: Option<String>,

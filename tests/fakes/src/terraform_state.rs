@@ -1,5 +1,5 @@
-//! A place for states as Terraform's backend `http` wants one, and a small world for a configuration
-//! to look at, which a provisioner sets and which anybody may change behind its back.
+//! A place for states as Terraform's backend `http` wants one, and a small world for a
+//! configuration to look at, which a provisioner sets and which anybody may change behind its back.
 //!
 //! `GET`, `POST`, `LOCK` and `UNLOCK` of `/states/NAME`; `GET /world` is the world as the state of
 //! another configuration (`terraform_remote_state` reads `content` and `stamp`), `POST /world` with
@@ -26,6 +26,8 @@ pub struct StateServer {
 pub struct Kept {
     /// By name.
     pub states: BTreeMap<String, Vec<u8>>,
+    /// Whether no state is taken.
+    pub is_full: bool,
     /// Whose they are, by name: what terraform sent with `LOCK`.
     pub locks: BTreeMap<String, Value>,
     /// What the world says now.
@@ -63,6 +65,7 @@ impl Kept {
                 Some(state) => Reply::input(state),
                 None => Reply::empty(404),
             },
+            "POST" if self.is_full => Reply::problem(507, "there is no room"),
             "POST" => {
                 self.states.insert(name.to_owned(), request.body.clone());
                 Reply::empty(200)

@@ -8,8 +8,14 @@ use std::path::{Path, PathBuf};
 use super::call::ToolCaller;
 use super::{Fault, ToolArguments};
 
+/// What a login says is no output of the tool, which may be a document: it goes to standard error.
+const FIRST: &str = "exec 9>&1 1>&2\nset -e\n";
+
+/// Behind each command. `set -e` alone takes no notice of one that fails before `&&`.
+const CHECK: &str = "\npvn_code=$?; [ \"$pvn_code\" -eq 0 ] || exit \"$pvn_code\"\n";
+
 /// Behind the commands the shell becomes the tool's process.
-const LAST: &str = "exec \"$@\"";
+const LAST: &str = "exec 1>&9 9>&-\nexec \"$@\"";
 
 /// The file that says that all commands went well.
 fn mark(within: &Path) -> PathBuf {
@@ -25,10 +31,10 @@ pub(super) fn run(common: &ToolArguments, within: &Path, raw: &[OsString]) -> Re
         }
         _ => {}
     }
-    let mut script = "set -e\n".to_owned();
+    let mut script = FIRST.to_owned();
     for command in &common.before {
         script.push_str(command);
-        script.push('\n');
+        script.push_str(CHECK);
     }
     script.push_str(LAST);
     let mut command: Vec<OsString> =

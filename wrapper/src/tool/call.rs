@@ -80,6 +80,8 @@ pub(super) struct ToolCaller {
     signals: SignalFd,
     /// Variables beside those that we got.
     variables: Vec<(OsString, OsString)>,
+    /// How variables begin that are kept from the calls.
+    hidden: Option<&'static str>,
     /// Whether somebody asked us to stop.
     stopped: bool,
 }
@@ -88,7 +90,7 @@ impl ToolCaller {
     pub(super) fn new() -> Result<Self, Fault> {
         let signals = signals::descriptor()
             .map_err(|error| Fault::failed(format!("cannot wait for signals: {error}")))?;
-        Ok(Self { signals, variables: Vec::new(), stopped: false })
+        Ok(Self { signals, variables: Vec::new(), hidden: None, stopped: false })
     }
 
     /// Gives all calls a variable, unless somebody gave it another value.
@@ -102,6 +104,11 @@ impl ToolCaller {
     pub(super) fn set(&mut self, name: &str, value: impl AsRef<OsStr>) {
         self.variables.retain(|(key, _)| key != name);
         self.variables.push((name.into(), value.as_ref().into()));
+    }
+
+    /// Keeps variables that begin so from all calls from now on.
+    pub(super) fn hide(&mut self, prefix: Option<&'static str>) {
+        self.hidden = prefix;
     }
 
     /// Runs a program and shows its command line first, so that a person can run it again.
@@ -136,6 +143,13 @@ impl ToolCaller {
             })
             // Of its own, so that what is sent to our group reaches it once, by us.
             .process_group(0);
+        if let Some(prefix) = self.hidden {
+            let is_hidden =
+                |name: &OsString| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+            for (name, _) in std::env::vars_os().filter(|(name, _)| is_hidden(name)) {
+                child.env_remove(name);
+            }
+        }
         // We have all signals blocked, and a program that does not undo that hears of no stop.
         raw::give_mask(&mut child, signals::given());
         let mut child = child.spawn().map_err(|error| not_started(&command[0], &error))?;

@@ -38,6 +38,12 @@ const EXPLANATION: &str = "plan.txt";
 const DOCUMENT: &str = "plan.json";
 /// What of it is destroyed or replaced, a line each.
 const DESTROYS: &str = "destroys.txt";
+/// Where terraform puts a state that it could not save, beside the configuration.
+const UNSAVED: &str = "errored.tfstate";
+/// Calls that only read.
+const READS: &[&str] = &["show", "output", "state", "version"];
+/// How variables begin with more arguments for calls.
+const ARGUMENTS: &str = "TF_CLI_ARGS";
 /// What terraform keeps from one command to the next.
 const DATA: &str = "data";
 
@@ -189,6 +195,9 @@ impl TerraformStep {
         }
         let mut terraform = Terraform { program, caller, within };
         let init_args = &self.arguments().init_args;
+        if matches!(self, Self::Plan(_) | Self::Apply(_)) {
+            unsaved(program, "an earlier apply did its work and could not save the state")?;
+        }
         if !is_check {
             terraform.init(init_args, matches!(self, Self::Info(_)))?;
         }
@@ -201,6 +210,19 @@ impl TerraformStep {
     }
 }
 
+/// A failure where a state lies that was not saved: what it says was made would be made again.
+fn unsaved(program: &str, what: &str) -> Result<(), Fault> {
+    let file = std::env::current_dir().unwrap_or_default().join(UNSAVED);
+    if !file.exists() {
+        return Ok(());
+    }
+    Err(Fault::failed(format!(
+        "{what}: {} has it. Nothing is planned or applied before it is saved: `{program} state push \
+         {UNSAVED}` there once the backend works, and remove the file",
+        file.display()
+    )))
+}
+
 /// The program, and where its files are.
 struct Terraform<'a> {
     program: &'static str,
@@ -211,6 +233,10 @@ struct Terraform<'a> {
 impl Terraform<'_> {
     /// Calls it.
     fn call(&mut self, arguments: &[OsString], to: Output<'_>) -> Result<CallEnd, Fault> {
+        // What is read for people and programs is ours to ask for: `-json` in the user's arguments
+        // would show what is sensitive.
+        let is_read = arguments.first().is_some_and(|call| READS.iter().any(|read| call == read));
+        self.caller.hide(is_read.then_some(ARGUMENTS));
         let mut command = vec![OsString::from(self.program)];
         command.extend_from_slice(arguments);
         self.caller.call(&command, to)
@@ -268,7 +294,7 @@ impl Terraform<'_> {
         })?;
         let mut document = self.create(DOCUMENT)?;
         plan.write(&mut document).map_err(|error| self.unwritten(DOCUMENT, &error))?;
-        let destroys = plan.destroys();
+        let destroys = plan.destroys(has_changes);
         self.create(DESTROYS)?
             .write_all(destroys.as_bytes())
             .map_err(|error| self.unwritten(DESTROYS, &error))?;
@@ -276,7 +302,7 @@ impl Terraform<'_> {
         // They go first: the first line is shown wherever there is room for one, and nobody should
         // have to search for what is lost.
         let gap = if destroys.is_empty() { "" } else { "\n" };
-        writeln!(explanation, "{}\n{gap}{destroys}", plan.summary())
+        writeln!(explanation, "{}\n{gap}{destroys}", plan.summary(has_changes))
             .map_err(|error| self.unwritten(EXPLANATION, &error))?;
         let mut show = words(&["show", "-no-color"]);
         show.push(file.into());
@@ -287,7 +313,12 @@ impl Terraform<'_> {
     fn apply(&mut self) -> Result<u8, Fault> {
         let mut arguments = words(&["apply", "-input=false", "-no-color"]);
         arguments.push(self.within.join(PLAN).into());
-        self.must(&arguments, Output::Shown).map(|_| 0)
+        let ended = self.call(&arguments, Output::Shown)?;
+        if ended.code == 0 {
+            return Ok(0);
+        }
+        unsaved(self.program, "the apply did its work and could not save the state")?;
+        Err(self.fault(&ended, "apply"))
     }
 
     fn create(&self, name: &str) -> Result<File, Fault> {

@@ -14,6 +14,7 @@ const ORIGINS: Origins = &[
     ("parameters", ""),
     ("fetch/pollInterval", "pollInterval"),
     ("fetch/steadyStatePollInterval", "steadyStatePollInterval"),
+    ("requireApprovalBeforeApply", "requireApprovalBeforeApply"),
     ("*", ""),
     ("*/taskConfig/program/image", "image"),
     ("*/taskConfig/k8s", "serviceAccount"),
@@ -55,6 +56,7 @@ pub(super) fn commands(runtime: &AwsEcsRuntime) -> CustomRuntime {
         image: runtime.image.as_ref(),
         service_account: runtime.service_account.as_ref(),
         polls: [runtime.poll_interval, runtime.steady_state_poll_interval],
+        require_approval_before_apply: runtime.require_approval_before_apply,
         env,
         parameters: vec![
             task,

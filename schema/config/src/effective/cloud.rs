@@ -21,6 +21,7 @@ pub(super) struct Cloud<'a> {
     /// `pollInterval` and `steadyStatePollInterval`.
     pub(super) polls: [Option<Duration>; 2],
     pub(super) env: Env,
+    pub(super) require_approval_before_apply: bool,
     pub(super) parameters: Vec<ParameterDefinition>,
 }
 
@@ -66,7 +67,7 @@ impl Cloud<'_> {
                 timeout: None,
             }),
             parameters: self.parameters,
-            require_approval_before_apply: false,
+            require_approval_before_apply: self.require_approval_before_apply,
             require_approval_for_destroy: false,
             convergence_grace_period: None,
             apply_id: None,

@@ -17,6 +17,7 @@ const ORIGINS: Origins = &[
     ("parameters", ""),
     ("fetch/pollInterval", "pollInterval"),
     ("fetch/steadyStatePollInterval", "steadyStatePollInterval"),
+    ("requireApprovalBeforeApply", "requireApprovalBeforeApply"),
     ("*", ""),
     ("*/taskConfig/program/image", "image"),
     ("*/taskConfig/k8s", "serviceAccount"),
@@ -43,6 +44,7 @@ pub(super) fn commands(runtime: &GoogleCloudRunRuntime) -> CustomRuntime {
         image: runtime.image.as_ref(),
         service_account: runtime.service_account.as_ref(),
         polls: [runtime.poll_interval, runtime.steady_state_poll_interval],
+        require_approval_before_apply: runtime.require_approval_before_apply,
         env,
         parameters: vec![spec, wrapper_parameter()],
     }

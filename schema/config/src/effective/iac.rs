@@ -30,6 +30,8 @@ pub(super) const ORIGINS: Origins = &[
     ("fetch/steadyStatePollInterval", "steadyStatePollInterval"),
     ("fetch/retryPolicy", "fetchRetryPolicy"),
     ("apply/retryPolicy", "applyRetryPolicy"),
+    ("requireApprovalBeforeApply", "requireApprovalBeforeApply"),
+    ("requireApprovalForDestroy", "requireApprovalForDestroy"),
     ("*", ""),
     ("*/env", "env"),
     ("*/taskConfig/volumes", "volumes"),

@@ -10,7 +10,7 @@ use schema::shown::shell_word;
 use serde_json::{Map, Value};
 
 use super::super::Fault;
-use super::cli::Aws;
+use super::cli::{Aws, INPUT};
 use super::definition::{DEPLOYMENT_TAG, EcsTarget, ascii};
 use super::differ::{self, Difference, FIXED, UNSEEN};
 use super::fetch;
@@ -98,7 +98,7 @@ impl Apply<'_> {
             return Ok((revision.arn().to_owned(), revision.tag(DEPLOYMENT_TAG).to_owned()));
         }
         let file = self.write("task-definition.json", &self.target.tagged())?;
-        let answer = self.aws.ecs_once("register-task-definition", &["--cli-input-json", &file])?;
+        let answer = self.aws.ecs_once("register-task-definition", &[INPUT, &file])?;
         let arn = text(&answer["taskDefinition"], "taskDefinitionArn");
         if arn.is_empty() {
             return Err(Fault::failed("`aws ecs register-task-definition` named no ARN"));
@@ -130,7 +130,7 @@ impl Apply<'_> {
             ["--task-definition", arn],
             ["--propagate-tags", "TASK_DEFINITION"],
             ["--client-token", token],
-            ["--cli-input-json", &file],
+            [INPUT, &file],
         ];
         let mut answer = self.aws.ecs("create-service", arguments.as_flattened())?;
         tell(&format!("created the service {} with {}", place.service, short(arn)));
@@ -180,7 +180,7 @@ impl Apply<'_> {
         }
         if !fields.is_empty() {
             file = self.write("service.json", &Value::Object(fields))?;
-            arguments.extend(["--cli-input-json", &file]);
+            arguments.extend([INPUT, &file]);
         }
         let mut answer = self.aws.ecs("update-service", &arguments)?;
         tell(&format!("updated the service {}: {}", place.service, changed.join(", ")));

@@ -18,6 +18,9 @@ const ANSWER_SECONDS: &str = "30";
 /// How often the CLI itself tries. Source: the default of its retry mode `standard`.
 const ATTEMPTS: &str = "3";
 
+/// The argument whose value is a file, which we have written.
+pub(super) const INPUT: &str = "--cli-input-json";
+
 /// The program, with whatever credentials it finds.
 pub(super) struct Aws {
     caller: ToolCaller,
@@ -111,6 +114,15 @@ impl Aws {
     }
 
     fn call(&mut self, service: &str, operation: &str, words: &[&str]) -> Result<Value, Fault> {
+        // The CLI reads what such an argument names, and sends that in its place.
+        let ours = words.iter().position(|word| *word == INPUT).map(|at| at + 1);
+        let given = words.iter().enumerate().filter(|(at, _)| Some(*at) != ours);
+        let given = given.map(|(_, word)| *word).chain(self.region.as_deref());
+        if let Some(word) = given.into_iter().find(|word| is_read(word)) {
+            return Err(Fault::usage(format!(
+                "`{word}` is no name: the `aws` program would read what it names"
+            )));
+        }
         let mut command: Vec<OsString> = vec!["aws".into(), service.into(), operation.into()];
         command.extend(words.iter().map(OsString::from));
         if let Some(region) = &self.region {
@@ -137,4 +149,10 @@ impl Aws {
         }
         ended.json(&call)
     }
+}
+
+/// Whether the CLI takes an argument for the place of its value: `file://`, `fileb://`, and in older
+/// versions `http://` and `https://`.
+fn is_read(word: &str) -> bool {
+    ["file://", "fileb://", "http://", "https://"].iter().any(|prefix| word.starts_with(prefix))
 }

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 /// Fields that are numbers, by the fields that lead to them; through a list it is about each item.
-/// Source: the input shapes of `CreateService`, `UpdateService` and `RegisterTaskDefinition`; what is
-/// left out nobody has for a parameter. The `cpu` and `memory` of a task are texts in ECS too.
+/// Source: the input shapes of `CreateService`, `UpdateService` and `RegisterTaskDefinition`; what
+/// is left out nobody has for a parameter. The `cpu` and `memory` of a task are texts in ECS too.
 const NUMBERS: &[&[&str]] = &[
     &["desiredCount"],
     &["healthCheckGracePeriodSeconds"],

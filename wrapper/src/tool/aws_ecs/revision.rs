@@ -14,8 +14,8 @@ use super::differ;
 use super::service::{instant, list, primary, text};
 
 /// How many revisions of a family are looked through for one that is ours already. Each costs a
-/// call of half a second of CPU; what an answer that was lost has made is the newest, and older ones
-/// serve a version that comes back.
+/// call of half a second of CPU; what an answer that was lost has made is the newest, and older
+/// ones serve a version that comes back.
 const LOOKED_AT: &str = "5";
 
 /// What ECS says in an event of a deployment that did not come to its end, whatever the reason: its

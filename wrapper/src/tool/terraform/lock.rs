@@ -16,6 +16,11 @@ pub(super) fn fault(said: &str, program: &str) -> Option<Fault> {
             (!value.is_empty()).then(|| value.to_owned())
         })
     };
+    if field("ID").is_none() && held_by(said).is_none() {
+        // Nobody has it: it cannot be written, or its place cannot be reached.
+        let why = field("Error message").unwrap_or_default();
+        return Some(Fault::failed(format!("the lock of the state cannot be taken: {why}")));
+    }
     let mut why = "the state is locked".to_owned();
     let id = match held_by(said) {
         // The backend `http` shows the lock that this run asked for as the one that is held.
@@ -72,6 +77,20 @@ mod tests {
             )
         );
         assert!(super::fault("Error: something else", "tofu").is_none());
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_written_is_nobodys() {
+        let said = "Error: Error acquiring the state lock\n\nError message: open \
+                    .terraform.tfstate.lock.info: no space left on device\nLock Info:\n  ID:        \
+                    \n  Path:      \n";
+        let fault = fault(said, "terraform").unwrap();
+        assert_eq!(fault.code, 1);
+        assert_eq!(
+            fault.why,
+            "the lock of the state cannot be taken: open .terraform.tfstate.lock.info: no space \
+             left on device"
+        );
     }
 
     #[test]

@@ -10,8 +10,15 @@ use schema::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The major version of the format.
+const FORMAT: &str = "1";
+
 /// What stands where a value was sensitive.
 const SENSITIVE: &str = "(sensitive value)";
+
+/// Actions that destroy nothing and let nothing go. All others count as ones that may, those too
+/// that nobody knows here.
+const DESTROYS_NOTHING: &[&str] = &["no-op", "read", "create", "update"];
 
 /// What changes.
 #[derive(Debug, Deserialize, Serialize)]
@@ -39,6 +46,9 @@ struct Summary {
     import: usize,
     #[serde(rename = "move")]
     moved: usize,
+    /// What terraform lets go of and leaves as it is.
+    #[serde(default)]
+    forget: usize,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -69,9 +79,15 @@ struct PlannedChange {
 }
 
 impl TerraformPlan {
-    /// Reads one, without what is sensitive in it.
-    pub(super) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
-        let mut plan: Self = serde_json::from_slice(json)?;
+    /// Reads one, without what is sensitive in it; `Err`: why nothing can be said of it.
+    pub(super) fn read(json: &[u8]) -> Result<Self, String> {
+        let mut plan: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        if plan.format_version.split('.').next() != Some(FORMAT) {
+            return Err(format!(
+                "its format is version {}, and {FORMAT} is known here",
+                plan.format_version
+            ));
+        }
         let resources = plan.resource_changes.iter_mut().chain(&mut plan.resource_drift);
         for change in
             resources.map(|resource| &mut resource.change).chain(plan.output_changes.values_mut())
@@ -91,15 +107,16 @@ impl TerraformPlan {
         to.write_all(b"\n")
     }
 
-    /// In one line.
-    pub(super) fn summary(&self) -> String {
-        let Summary { add, change, destroy, import, moved } = self.summary;
+    /// In one line; `has_changes`: what terraform says of it by its exit code.
+    pub(super) fn summary(&self, has_changes: bool) -> String {
+        let Summary { add, change, destroy, import, moved, forget } = self.summary;
         let counts = [
             (import, "to import"),
             (add, "to add"),
             (change, "to change"),
             (destroy, "to destroy"),
             (moved, "to move"),
+            (forget, "to forget"),
         ];
         let told: Vec<String> = counts
             .iter()
@@ -108,7 +125,11 @@ impl TerraformPlan {
             .collect();
         match (told.is_empty(), self.output_changes.len()) {
             (false, _) => format!("Plan: {}", told.join(", ")),
-            (true, 0) => "Plan: no changes".to_owned(),
+            (true, 0) if !has_changes => "Plan: no changes".to_owned(),
+            (true, 0) if self.is_of_state_alone() => {
+                "Plan: no resource to change, only what the state says of them".to_owned()
+            }
+            (true, 0) => "Plan: changes that its JSON does not count".to_owned(),
             (true, 1) => "Plan: 1 output to change, no resource".to_owned(),
             (true, count) => format!("Plan: {count} outputs to change, no resource"),
         }
@@ -116,20 +137,43 @@ impl TerraformPlan {
 }
 
 impl TerraformPlan {
-    /// What is destroyed, or replaced by another, a line each; empty: nothing. An address is one
-    /// line, as terraform quotes what steers a terminal.
-    pub(super) fn destroys(&self) -> String {
+    /// What is destroyed, replaced by another or let go, a line each, and what is not known to be
+    /// harmless; empty: nothing. An address is one line.
+    pub(super) fn destroys(&self, has_changes: bool) -> String {
         let told = self.resource_changes.iter().filter_map(|resource| {
-            let does = |action: &str| resource.change.actions.iter().any(|is| is == action);
-            let what = match (does("delete"), does("create")) {
-                (false, _) => return None,
-                (true, false) => "destroy",
-                (true, true) => "replace",
+            let actions = &resource.change.actions;
+            let does = |action: &str| actions.iter().any(|is| is == action);
+            let is_harmless = |action: &String| DESTROYS_NOTHING.contains(&action.as_str());
+            if !actions.is_empty() && actions.iter().all(is_harmless) {
+                return None;
+            }
+            let what = match (actions.len(), does("delete"), does("create"), does("forget")) {
+                (1, true, ..) => "destroy".to_owned(),
+                (1, _, _, true) => "forget".to_owned(),
+                (2, true, true, _) => "replace".to_owned(),
+                (2, _, true, true) => "replace, and forget the old one of,".to_owned(),
+                (0, ..) => "unknown".to_owned(),
+                _ => actions.join("+"),
             };
-            let address = resource.address.replace(shown::steers, "\u{fffd}");
-            Some(format!("{what} {address}\n"))
+            let line = format!("{what} {}", resource.address);
+            Some(line.replace(shown::steers, "\u{fffd}") + "\n")
         });
-        told.collect()
+        let mut told: String = told.collect();
+        if has_changes && !self.says_anything() {
+            told.push_str("unknown: the plan has changes that its JSON does not list\n");
+        }
+        told
+    }
+
+    /// Whether it lists anything that it may be about.
+    fn says_anything(&self) -> bool {
+        let lists = [self.resource_changes.is_empty(), self.resource_drift.is_empty()];
+        lists.contains(&false) || !self.output_changes.is_empty()
+    }
+
+    /// Whether resources stay as they are and the state learns how they are.
+    fn is_of_state_alone(&self) -> bool {
+        self.resource_changes.is_empty() && !self.resource_drift.is_empty()
     }
 }
 
@@ -147,6 +191,7 @@ impl Summary {
             destroy: acts("delete"),
             import: count(&|resource| resource.change.importing.is_some()),
             moved: count(&ResourceChange::is_moved),
+            forget: acts("forget"),
         }
     }
 }
@@ -157,7 +202,10 @@ impl ResourceChange {
     }
 
     fn is_one(&self) -> bool {
-        !self.change.has_none_but("no-op") || self.change.importing.is_some() || self.is_moved()
+        self.change.actions.is_empty()
+            || !self.change.has_none_but("no-op")
+            || self.change.importing.is_some()
+            || self.is_moved()
     }
 }
 
@@ -214,7 +262,7 @@ mod tests {
     fn a_plan_is_counted_by_what_becomes_of_each_resource() {
         let change = |actions: &[&str]| json!({"address": "a.b", "change": {"actions": actions}});
         let check = |changes: Value, expected: &str| {
-            assert_eq!(plan(&changes).summary(), expected);
+            assert_eq!(plan(&changes).summary(true), expected);
         };
         check(json!([change(&["create"]), change(&["create"])]), "Plan: 2 to add");
         check(json!([change(&["delete", "create"])]), "Plan: 1 to add, 1 to destroy");
@@ -243,11 +291,21 @@ mod tests {
             change("left", &["forget"]),
             change("x[\"\u{1b}[2J\"]", &["delete"]),
         ]);
-        let told = "destroy a.gone\nreplace a.first\nreplace a.then\n\
+        let told = "destroy a.gone\nreplace a.first\nreplace a.then\nforget a.left\n\
                     destroy a.x[\"\u{fffd}[2J\"]\n";
-        assert_eq!(plan(&changes).destroys(), told);
+        assert_eq!(plan(&changes).destroys(true), told);
+        let odd = json!([
+            change("a", &["create", "forget"]),
+            change("b", &["explode"]),
+            change("c", &["Delete"]),
+            change("d", &[]),
+        ]);
         assert_eq!(
-            plan(&json!([change("made", &["create"]), change("is", &["update"])])).destroys(),
+            plan(&odd).destroys(true),
+            "replace, and forget the old one of, a.a\nexplode a.b\nDelete a.c\nunknown a.d\n"
+        );
+        assert_eq!(
+            plan(&json!([change("made", &["create"]), change("is", &["update"])])).destroys(true),
             ""
         );
     }
@@ -271,7 +329,29 @@ mod tests {
         assert_eq!(change["after"]["list"], json!([{"key": SENSITIVE}, {"key": "k"}]));
         assert_eq!(
             document["summary"],
-            json!({"add": 0, "change": 1, "destroy": 0, "import": 0, "move": 0})
+            json!({"add": 0, "change": 1, "destroy": 0, "import": 0, "move": 0, "forget": 0})
         );
+    }
+
+    #[test]
+    fn what_nobody_understands_is_no_plan_without_changes() {
+        let read = |json: Value| TerraformPlan::read(json.to_string().as_bytes());
+        let why = read(json!({"format_version": "2.0"})).unwrap_err();
+        assert!(why.contains("version 2.0, and 1 is known"), "{why}");
+        let empty = read(json!({"format_version": "1.2"})).unwrap();
+        assert_eq!(empty.summary(true), "Plan: changes that its JSON does not count");
+        assert!(empty.destroys(true).starts_with("unknown: "));
+        assert_eq!(
+            (empty.summary(false).as_str(), empty.destroys(false).as_str()),
+            ("Plan: no changes", "")
+        );
+        let drift = json!({"format_version": "1.2", "resource_drift": [
+            {"address": "a.b", "change": {"actions": ["update"]}}
+        ]});
+        let drift = read(drift).unwrap();
+        assert!(drift.summary(true).contains("only what the state says"));
+        assert_eq!(drift.destroys(true), "");
+        let forget = json!([{"address": "a.b", "change": {"actions": ["forget"]}}]);
+        assert_eq!(plan(&forget).summary(true), "Plan: 1 to forget");
     }
 }

@@ -9,6 +9,8 @@ use super::{finds, found};
 use crate::run::{Run, Wrapper, until, write_program};
 use crate::skipped;
 
+mod surroundings;
+
 /// One resource that is replaced when `made.txt` is not there, and takes as long as `slow` says.
 const CONFIG: &str = r#"
 terraform {

@@ -4,6 +4,20 @@ use super::*;
 use crate::run::until;
 
 #[test]
+fn a_name_that_the_program_would_take_for_a_file_is_refused() {
+    let Some(mut ecs) = Ecs::start("a_name_that_the_program_would_take_for_a_file") else { return };
+    for name in ["file:///etc/hostname", "fileb:///etc/hostname", "https://example.com/"] {
+        ecs.service_definition.as_mut().unwrap()["serviceName"] = name.into();
+        for step in ["fetch", "apply", "info"] {
+            let run = ecs.step(step, "v1");
+            assert_eq!(run.code, 125, "{step} {name}: {}", run.stderr);
+            assert!(last_line(&run).contains("is no name"), "{}", run.stderr);
+        }
+    }
+    assert!(ecs.server.actions().is_empty(), "nobody was asked anything");
+}
+
+#[test]
 fn an_answer_that_is_lost_makes_nothing_twice() {
     let Some(ecs) = Ecs::start("an_answer_that_is_lost_makes_nothing_twice") else { return };
     for operation in ["RegisterTaskDefinition", "CreateService"] {

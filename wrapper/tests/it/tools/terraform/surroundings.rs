@@ -1,0 +1,113 @@
+//! What stands around terraform: variables of the user's own, a state that could not be saved,
+//! logins that talk, a program that says what nobody knows.
+
+use fakes::terraform_state::StateServer;
+
+use super::*;
+
+#[test]
+fn arguments_of_the_users_own_show_nothing_that_is_sensitive() {
+    let Some(world) = World::new("arguments_of_the_users_own_show_nothing") else { return };
+    let run = world.wrapper(&["plan"]).env("TF_CLI_ARGS_show", "-json").run();
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    let text = std::fs::read_to_string(world.path("own/terraform-plan/plan.txt")).unwrap();
+    assert!(text.contains("terraform_data.made will be created"), "{text}");
+    assert!(!text.contains("hunter2") && !text.contains("format_version"), "{text}");
+    let run = world.wrapper(&["info"]).env("TF_CLI_ARGS_output", "-raw").run();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+}
+
+#[test]
+fn nothing_is_made_again_of_which_the_state_was_not_saved() {
+    let Some(world) = World::new("nothing_is_made_again_of_which_the_state_was_not_saved") else {
+        return;
+    };
+    let states = StateServer::listening("127.0.0.1:0");
+    let backend = format!("-backend-config=address=http://{}/states/s", states.address);
+    let init = format!("--init-args={backend}");
+    std::fs::write(world.path("main.tf"), CONFIG.replace("\"local\"", "\"http\"")).unwrap();
+    assert_eq!(world.run(&["plan", &init]).code, 2);
+    let apply = || {
+        let mut apply = world.apply();
+        apply.command.arg(&init);
+        apply.run()
+    };
+    states.kept().is_full = true;
+    let run = apply();
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let unsaved = world.path("errored.tfstate");
+    assert!(unsaved.exists(), "terraform keeps what it could not save: {}", run.stderr);
+    for words in ["could not save the state", &unsaved.display().to_string(), "state push"] {
+        assert!(reason(&run).contains(words), "{}", reason(&run));
+    }
+    let kept = std::fs::read(&unsaved).unwrap();
+    states.kept().is_full = false;
+    for run in [world.run(&["plan", &init]), apply()] {
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(reason(&run).contains("an earlier apply did its work"), "{}", reason(&run));
+    }
+    assert_eq!(std::fs::read(&unsaved).unwrap(), kept, "it is all that is known of what was made");
+    assert!(world.by_hand(&["init", "-reconfigure", &backend]).status().unwrap().success());
+    assert!(world.by_hand(&["state", "push", "errored.tfstate"]).status().unwrap().success());
+    std::fs::remove_file(&unsaved).unwrap();
+    assert_eq!(world.run(&["plan", &init]).code, 0, "what was made is known again");
+}
+
+#[test]
+fn a_login_that_fails_ends_the_job_wherever_it_stands_and_what_it_says_is_no_output() {
+    let Some(world) = World::new("a_login_that_fails_ends_the_job") else { return };
+    for command in ["false && export LOGGED_IN=yes", "! true", "(exit 3)", "true | false"] {
+        let run = world.run(&["plan", "--pre-run", command, "--pre-run", "true"]);
+        assert_eq!(run.code, 1, "{command}: {}", run.stderr);
+        assert!(reason(&run).contains("`preRun` failed with exit code"), "{}", reason(&run));
+    }
+    let login = "echo Login Succeeded; false || export TF_VAR_slow=0";
+    let run = world.run(&["info", "--pre-run", login]);
+    assert_eq!(run.text(), r#"{"outputs":[{"name":"state","text":"none yet"}]}"#);
+    assert!(run.stderr.contains("Login Succeeded"), "{}", run.stderr);
+}
+
+#[test]
+fn a_lock_that_cannot_be_written_is_told_as_that() {
+    let Some(world) = World::new("a_lock_that_cannot_be_written_is_told_as_that") else { return };
+    std::fs::create_dir(world.path(".terraform.tfstate.lock.info")).unwrap();
+    let run = world.run(&["plan"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(reason(&run).contains("the lock of the state cannot be taken: "), "{}", reason(&run));
+}
+
+#[test]
+fn what_the_program_says_that_nobody_knows_is_never_nothing() {
+    let Some(world) = World::new("what_the_program_says_that_nobody_knows") else { return };
+    std::fs::create_dir(world.path("bin")).unwrap();
+    let stand_in = r#"#!/bin/sh
+case $* in
+*-json*) cat "$SAYS" ;;
+plan*)
+    for word; do
+        [ "${word#-out=}" = "$word" ] || : >"${word#-out=}"
+    done
+    exit 2
+    ;;
+esac
+"#;
+    crate::run::write_program(&world.path("bin/terraform"), stand_in.as_bytes(), 0o755);
+    let mut path = vec![world.path("bin")];
+    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+    let path = std::env::join_paths(path).unwrap();
+    let plan = |says: &str| {
+        std::fs::write(world.path("says"), says).unwrap();
+        world.wrapper(&["plan"]).env("PATH", &path).env("SAYS", world.path("says")).run()
+    };
+    let run = plan(r#"{"format_version":"2.0"}"#);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(reason(&run).contains("version 2.0"), "{}", reason(&run));
+    for says in [
+        r#"{"format_version":"1.2"}"#,
+        r#"{"format_version":"1.9","resource_changes":[{"address":"a.b","change":{"actions":["explode"]}}]}"#,
+    ] {
+        assert_eq!(plan(says).code, 2);
+        let destroys = std::fs::read(world.path("own/terraform-plan/destroys.txt")).unwrap();
+        assert!(!destroys.is_empty(), "{says}");
+    }
+}
