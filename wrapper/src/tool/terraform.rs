@@ -217,8 +217,8 @@ fn unsaved(program: &str, what: &str) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::failed(format!(
-        "{what}: {} has it. Nothing is planned or applied before it is saved: `{program} state push \
-         {UNSAVED}` there once the backend works, and remove the file",
+        "{what}: {} has it. Nothing is planned or applied before it is saved: `{program} state \
+         push {UNSAVED}` there once the backend works, and remove the file",
         file.display()
     )))
 }

@@ -151,8 +151,8 @@ impl Aws {
     }
 }
 
-/// Whether the CLI takes an argument for the place of its value: `file://`, `fileb://`, and in older
-/// versions `http://` and `https://`.
+/// Whether the CLI takes an argument for the place of its value: `file://`, `fileb://`, and in
+/// older versions `http://` and `https://`.
 fn is_read(word: &str) -> bool {
     ["file://", "fileb://", "http://", "https://"].iter().any(|prefix| word.starts_with(prefix))
 }
