@@ -1,7 +1,7 @@
 #!/bin/sh
-# A process of the fleet: it does nothing, and stops when it is told to.
+# A process of the fleet: it does nothing, and stops when it is told to, or when the directory that it came from is gone.
 trap 'exit 0' TERM
-while :; do
+while [ -e worker.sh ]; do
     sleep 1 &
     wait "$!"
 done
