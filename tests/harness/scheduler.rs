@@ -341,6 +341,15 @@ impl Scheduler {
             .clone()
     }
 
+    /// The jobs of this kind of a service in application `app`, newest first.
+    ///
+    /// # Panics
+    /// When they are no list.
+    pub fn jobs(&self, service: &str, kind: &str) -> Vec<Value> {
+        let of = ["jobs", "list", "--app", "app", "--service", service, "--kind", kind];
+        self.json(&of).as_array().expect("jobs are a list").clone()
+    }
+
     /// Waits until the channel has this status and returns it.
     ///
     /// # Panics

@@ -10,6 +10,12 @@ use std::process::Command;
 use serde_json::Value;
 use tests::example::Example;
 
+/// The bucket of the examples.
+const BUCKET: &str = "example-assets";
+
+/// What is in it once it has the site.
+const ALL: [&str; 3] = ["public/about.html", "public/assets/site.css", "public/index.html"];
+
 /// Waits until the last fetch failed with these words of the tool.
 fn is_told(example: &Example, words: &str) {
     let so = |channel: &Value| {
@@ -45,4 +51,23 @@ fn does_only_what_was_shown(example: &Example, bucket: &str, variables: &[(&str,
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(75), "{said}");
     assert!(said.contains("has changed since they were compared"), "{said}");
+}
+
+/// Gives the first page of the site here another text, in a file that is older than any object:
+/// time says that nothing is to be done.
+fn writes_as_if_long_ago(example: &Example, text: &str) {
+    let file = example.directory().join("site/index.html");
+    std::fs::write(&file, text).expect("a file can be written");
+    let opened = std::fs::File::options().write(true).open(&file).expect("it is there");
+    opened.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("a file can be that old");
+}
+
+/// Fetches where there is no site here, and where there is nothing in it: a build that left nothing
+/// is no reason to delete the site.
+fn tells_a_site_that_is_gone_or_empty(example: &Example) {
+    example.refresh();
+    is_told(example, "there is no directory site");
+    std::fs::create_dir(example.directory().join("site")).expect("a directory can be made");
+    example.refresh();
+    is_told(example, "site is empty");
 }

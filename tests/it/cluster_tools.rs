@@ -138,17 +138,7 @@ fn p1_terraform_in_a_pod_goes_on_without_the_daemon_and_runs_once() {
     world.scheduler.run(&Start::default());
     world.becomes("CONVERGED");
     assert_eq!((world.content().as_str(), world.settings()), ("v1", 1));
-    let applies = world.scheduler.json(&[
-        "jobs",
-        "list",
-        "--app",
-        "app",
-        "--service",
-        "s",
-        "--kind",
-        "apply",
-    ]);
-    let ended: Vec<&Value> =
-        applies.as_array().expect("a list").iter().map(|job| &job["status"]).collect();
+    let applies = world.scheduler.jobs("s", "apply");
+    let ended: Vec<&Value> = applies.iter().map(|job| &job["status"]).collect();
     assert_eq!(ended, ["SUCCEEDED"]);
 }

@@ -114,17 +114,7 @@ impl<'c> World<'c> {
 
     /// The jobs of this kind, newest first.
     pub(crate) fn jobs(&self, kind: &str) -> Vec<Value> {
-        let jobs = self.scheduler.json(&[
-            "jobs",
-            "list",
-            "--app",
-            "app",
-            "--service",
-            "s",
-            "--kind",
-            kind,
-        ]);
-        jobs.as_array().expect("jobs are a list").clone()
+        self.scheduler.jobs("s", kind)
     }
 
     /// The Jobs that the cluster has of it, as JSON.

@@ -20,7 +20,7 @@ use http::{Reply, Request};
 /// # Panics
 ///
 /// Where nothing can listen at that address.
-fn listen(
+pub fn listen(
     address: &str,
     answer: impl Fn(&Request) -> Option<Reply> + Clone + Send + 'static,
 ) -> SocketAddr {

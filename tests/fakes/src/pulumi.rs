@@ -6,6 +6,14 @@ use serde_json::{Value, json};
 /// `settled` are what it prints before and after an `up`, and the script has the rest.
 pub const PROGRAM: &[u8] = include_bytes!("pulumi/replay.sh");
 
+/// What a backend of one's own says of a lock.
+pub const LOCK: &str = "\
+error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or \
+delete the lock file with `pulumi cancel`.
+  file:///state/.pulumi/locks/organization/p/dev/6f1c.json: created by root@vm (pid 4711) at \
+2026-11-28T03:00:00Z
+";
+
 /// A document as `preview --json --refresh` prints one, of a resource that somebody changed.
 pub fn drift() -> Value {
     let urn = "urn:pulumi:dev::p::a:b:Cmd::web";

@@ -1,17 +1,17 @@
 //! Google Cloud Storage, with the real `gcloud` and fake-gcs-server in the place of Google.
 
 use std::ffi::{OsStr, OsString};
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use fakes::http::{self, Reply, Request};
+use fakes::http::{Reply, Request};
 use tests::example::Example;
 use tests::listener::Listener;
 use tests::{port, skip};
 
-use super::{does_only_what_was_shown, is_told, told};
-
-const BUCKET: &str = "example-assets";
+use super::{
+    ALL, BUCKET, does_only_what_was_shown, is_told, tells_a_site_that_is_gone_or_empty, told,
+    writes_as_if_long_ago,
+};
 
 /// A server of buckets, with what this machine's gcloud may keep of its own.
 struct Store {
@@ -110,14 +110,7 @@ fn client() -> reqwest::blocking::Client {
 /// Stands before the server until the process ends: it answers a DELETE with `null`, of which
 /// gcloud makes an error, where Google answers with nothing.
 fn relay(to: String) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let address = listener.local_addr().expect("a listener has an address");
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let to = to.clone();
-            std::thread::spawn(move || http::serve(stream, |request| passed_on(&to, request)));
-        }
-    });
+    let address = fakes::listen("127.0.0.1:0", move |request| passed_on(&to, request));
     format!("http://{address}")
 }
 
@@ -136,8 +129,6 @@ fn passed_on(to: &str, request: &Request) -> Option<Reply> {
     let reply = Reply::empty(status).with("Content-Type", kind.unwrap_or("text/plain"));
     Some(Reply { body: answer.bytes().ok()?.to_vec(), ..reply })
 }
-
-const ALL: [&str; 3] = ["public/about.html", "public/assets/site.css", "public/index.html"];
 
 #[test]
 fn a_site_on_cloud_storage_is_uploaded_and_repaired_whoever_changed_what_and_where() {
@@ -177,10 +168,7 @@ fn a_site_on_cloud_storage_is_uploaded_and_repaired_whoever_changed_what_and_whe
     assert_eq!((store.names(), store.get(ALL[2])), (ALL.map(str::to_owned).to_vec(), page.clone()));
 
     // Here: another text of the same length in a file that is as old as time.
-    let file = example.directory().join("site/index.html");
-    std::fs::write(&file, page.replace("here", "hier")).expect("a file can be written");
-    let opened = std::fs::File::options().write(true).open(&file).expect("it is there");
-    opened.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("a file can be that old");
+    writes_as_if_long_ago(&example, &page.replace("here", "hier"));
     example.refresh();
     example.converges_after(3);
     assert_eq!(store.get(ALL[2]), page.replace("here", "hier"));
@@ -199,12 +187,7 @@ fn what_keeps_a_site_from_cloud_storage_is_told_in_the_words_of_the_tool() {
     store.make_bucket();
     does_only_what_was_shown(&example, BUCKET, &store.variables());
     assert!(!store.names().iter().any(|name| name.starts_with("other/")), "nothing was uploaded");
-    example.refresh();
-    is_told(&example, "there is no directory site");
-    // A build that left nothing is no reason to delete the site.
-    std::fs::create_dir(example.directory().join("site")).expect("a directory can be made");
-    example.refresh();
-    is_told(&example, "site is empty");
+    tells_a_site_that_is_gone_or_empty(&example);
 }
 
 #[test]

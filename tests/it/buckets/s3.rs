@@ -7,9 +7,10 @@ use tests::example::Example;
 use tests::listener::Listener;
 use tests::skip;
 
-use super::{does_only_what_was_shown, is_told, told};
-
-const BUCKET: &str = "example-assets";
+use super::{
+    ALL, BUCKET, does_only_what_was_shown, is_told, tells_a_site_that_is_gone_or_empty, told,
+    writes_as_if_long_ago,
+};
 
 /// A server of buckets.
 struct Store {
@@ -74,8 +75,6 @@ impl Store {
     }
 }
 
-const ALL: [&str; 3] = ["public/about.html", "public/assets/site.css", "public/index.html"];
-
 #[test]
 fn a_site_on_s3_is_uploaded_and_repaired_whoever_changed_what_and_where() {
     let test = "a_site_on_s3_is_uploaded_and_repaired_whoever_changed_what_and_where";
@@ -114,11 +113,7 @@ fn a_site_on_s3_is_uploaded_and_repaired_whoever_changed_what_and_where() {
 
     // Here: another text of the same length in a file that is older than the object. Size and time
     // say that nothing is to be done.
-    let file = example.directory().join("site/index.html");
-    std::fs::write(&file, page.replace("here", "hier")).expect("a file can be written");
-    let long_ago = std::time::SystemTime::UNIX_EPOCH;
-    let opened = std::fs::File::options().write(true).open(&file).expect("it is there");
-    opened.set_modified(long_ago).expect("a file can be as old as it likes");
+    writes_as_if_long_ago(&example, &page.replace("here", "hier"));
     example.refresh();
     example.converges_after(3);
     assert!(example.explanation().contains("\nupload index.html: is another one here\n"));
@@ -146,12 +141,7 @@ fn what_keeps_a_site_from_s3_is_told_in_the_words_of_the_tool() {
     does_only_what_was_shown(&example, BUCKET, &store.variables());
     let other = ["s3api", "list-objects-v2", "--bucket", BUCKET, "--prefix", "other/"];
     assert!(!store.aws(&other).contains("Key"), "nothing was uploaded");
-    example.refresh();
-    is_told(&example, "there is no directory site");
-    // A build that left nothing is no reason to delete the site.
-    std::fs::create_dir(example.directory().join("site")).expect("a directory can be made");
-    example.refresh();
-    is_told(&example, "site is empty");
+    tells_a_site_that_is_gone_or_empty(&example);
 }
 
 #[test]

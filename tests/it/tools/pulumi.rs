@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use fakes::pulumi::{PROGRAM, drift, settled};
+use fakes::pulumi::{LOCK, PROGRAM, drift, settled};
 use tests::programs;
 
 use super::*;
@@ -30,14 +30,6 @@ service:
   pulumi: {path: queues, stack: dev}
   env: {GREETING: {value: "{{.Params.tag}}"}}
 "#;
-
-/// What a backend of one's own says of a lock.
-const LOCK: &str = "\
-error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or \
-delete the lock file with `pulumi cancel`.
-  file:///state/.pulumi/locks/organization/p/dev/6f1c.json: created by root@vm (pid 4711) at \
-2026-11-28T03:00:00Z
-";
 
 /// What `up` prints of a resource that fails.
 const FAILED: &str = "

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use fakes::pulumi::{PROGRAM, drift, settled};
+use fakes::pulumi::{LOCK, PROGRAM, drift, settled};
 use serde_json::{Value, json};
 
 use super::{finds, found};
@@ -13,14 +13,6 @@ mod check;
 mod real;
 
 const TERM: i32 = 15;
-
-/// What a backend of one's own says of a lock.
-const LOCK: &str = "\
-error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or \
-delete the lock file with `pulumi cancel`.
-  file:///state/.pulumi/locks/organization/p/dev/6f1c.json: created by root@vm (pid 4711) at \
-2026-11-28T03:00:00Z
-";
 
 /// What `up` prints of a resource that fails, on standard output.
 const FAILED: &str = "
