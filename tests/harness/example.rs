@@ -93,10 +93,16 @@ impl Example {
     /// # Panics
     /// When it does not become so.
     pub fn converges_after(&self, applies: usize) {
-        let what = format!("converged after {applies} applies");
-        self.becomes(&what, |channel| {
-            channel["status"] == "CONVERGED" && self.jobs("apply").len() == applies
+        // Before the channel is asked: one that is converged may have its next apply a moment later.
+        let ended = wait::within(wait::PATIENCE, || {
+            let jobs = self.jobs("apply");
+            let ended = jobs.iter().all(|job| job["endedAt"].is_string());
+            (ended && jobs.len() >= applies).then_some(())
         });
+        let jobs = || self.jobs("apply");
+        assert!(ended.is_some(), "{applies} applies did not end: {:#?}", jobs());
+        let channel = self.becomes("converged", |channel| channel["status"] == "CONVERGED");
+        assert_eq!(jobs().len(), applies, "{channel:#}");
     }
 
     /// Has fetch and getInfo run now.
