@@ -53,6 +53,18 @@ pub struct OldEntry {
     pub by_person: bool,
 }
 
+/// The newest failed job of a group. The index is named, because one of all jobs of a status looks
+/// as good to SQLite, and has those of all instances.
+const NEWEST_FAILED: &str = "SELECT seq, report, CAST(report AS BLOB) AS text FROM jobs INDEXED \
+                             BY jobs_failed WHERE instance_id = $1 AND kind = $2 AND status = \
+                             'FAILED' AND seq <= $3 ORDER BY seq DESC LIMIT 1";
+
+/// The newest succeeded job of a group, which is near the end of them.
+const NEWEST_SUCCEEDED: &str = "SELECT seq, report, CAST(report AS BLOB) AS text FROM jobs \
+                                INDEXED BY jobs_by_instance_and_kind WHERE instance_id = $1 AND \
+                                kind = $2 AND status = 'SUCCEEDED' AND seq <= $3 ORDER BY seq \
+                                DESC LIMIT 1";
+
 impl Store {
     /// Whether a daemon of ours, or a program that knows that it is alone, writes here: begins a
     /// small change.
@@ -180,17 +192,8 @@ impl Store {
 
     /// The row of the newest job of a group that ended this way: its number and its report.
     async fn newest(&self, group: &JobGroup, status: JobStatus) -> Result<Option<SqliteRow>> {
-        // Spelled out, so that the index of failures is used.
-        let row = if status == JobStatus::Failed {
-            "SELECT seq, report, CAST(report AS BLOB) AS text FROM jobs
-             WHERE instance_id = $1 AND kind = $2 AND status = 'FAILED' AND seq <= $3 ORDER BY seq \
-             DESC LIMIT 1"
-        } else {
-            "SELECT seq, report, CAST(report AS BLOB) AS text FROM jobs
-             WHERE instance_id = $1 AND kind = $2 AND status = 'SUCCEEDED' AND seq <= $3 ORDER BY \
-             seq DESC LIMIT 1"
-        };
-        Ok(sqlx::query(row)
+        let newest = if status == JobStatus::Failed { NEWEST_FAILED } else { NEWEST_SUCCEEDED };
+        Ok(sqlx::query(newest)
             .bind(&group.instance)
             .bind(group.kind.as_str())
             .bind(LARGEST)
@@ -325,3 +328,6 @@ macro_rules! as_text {
 }
 
 as_text!(JobId, ReleaseId, BlobId);
+
+#[cfg(test)]
+mod tests;
