@@ -69,6 +69,7 @@ pub(super) fn document(
     let (place, files) = files(configs, source, scope, place, problems)?;
     let file = tree::only_document(files, place, problems)?;
     file.check_strings(scope, problems);
+    file.check_keys(problems);
     Some(file.object(&file.tree, None, scope, problems))
 }
 
@@ -258,6 +259,22 @@ impl JobFile {
                 && let Err(errors) = template::render(&text.into(), scope)
             {
                 self.tell_template(node, errors, problems);
+            }
+            true
+        });
+    }
+
+    /// That no key is given twice: of two values the tool would get the last, and the first would
+    /// be what somebody reads.
+    fn check_keys(&self, problems: &mut Problems) {
+        self.tree.visit(&mut Vec::new(), &mut |_, visited| {
+            if let Visited::Mapping(entries) = visited {
+                for (at, entry) in entries.iter().enumerate() {
+                    if entries[..at].iter().any(|before| before.key == entry.key) {
+                        let message = format!("`{}` is given twice", entry.key);
+                        self.tell(&entry.value, message, None, problems);
+                    }
+                }
             }
             true
         });

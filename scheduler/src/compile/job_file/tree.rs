@@ -35,10 +35,12 @@ pub(super) fn only_document(
     problems: &mut Problems,
 ) -> Option<JobFile> {
     let mut objects = objects(files, &place, problems)?;
-    if let (Some((file, text, start, tree)), true) = (objects.pop(), objects.is_empty()) {
+    if let (Some((file, text, start, tree)), true) = (objects.pop(), objects.is_empty())
+        && matches!(tree.kind, NodeKind::Mapping(_))
+    {
         return Some(JobFile { place, file, text: text.to_owned(), start, tree });
     }
-    problems.add(place.problem("exactly one document is expected here"));
+    problems.add(place.problem("exactly one document with fields is expected here"));
     None
 }
 

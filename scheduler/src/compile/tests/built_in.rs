@@ -269,6 +269,19 @@ fn an_ecs_runtime_is_three_commands_whose_documents_no_value_breaks() {
         &changed(CLOUDS, &[("{{.Params.tag}}", "{{.Params.nobody}}")]),
         &["service.awsEcs.taskDefinition.inlined: undefined name `{{.Params.nobody}}`"],
     );
+    let task = r#"{"family": "web", "cpu": "256", "memory": 512, "image": "{{.Params.tag}}"}"#;
+    check(
+        &changed(CLOUDS, &[(task, r#"{"family": "a", "b": [{"c": 1, "c": 2}], "family": "web"}"#)]),
+        &[
+            "service.awsEcs.taskDefinition.inlined: `c` is given twice",
+            "service.awsEcs.taskDefinition.inlined: `family` is given twice",
+        ],
+    );
+    for other in ["[]", "web.json", "1"] {
+        let expected = "exactly one document with fields is expected here";
+        let expected = format!("service.awsEcs.taskDefinition.inlined: {expected}");
+        check(&changed(CLOUDS, &[(task, other)]), &[&expected]);
+    }
 }
 
 #[test]
