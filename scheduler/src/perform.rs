@@ -372,6 +372,7 @@ fn identity<'a>(
         kind: start.kind,
         attempt: start.attempt,
         fetch_mode: fetch_mode(commands),
+        fresh_after: start.fresh_after,
         plan: start.plan,
     }
 }

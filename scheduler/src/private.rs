@@ -19,9 +19,10 @@ pub(crate) const ID_FILE: &str = "id";
 
 /// Files and directories of ours in a data directory, but for the key: one that was readable is
 /// refused where it is opened, because it may be known by now.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "admin-token",
     "blobs",
+    "cache",
     "cluster",
     "database",
     ID_FILE,

@@ -39,17 +39,27 @@ pub const HIDDEN_PREFIX: &str = "PVN_HIDDEN_";
 /// Where a local job finds the private directory of its service instance.
 pub const INSTANCE_VARIABLE: &str = "PVN_INSTANCE_DIR";
 
+/// Where a local job finds the directory that all jobs of its scheduler share, for what can be got
+/// again.
+pub const CACHE_VARIABLE: &str = "PVN_CACHE_DIR";
+
+/// Environment variable of the instant after which an answer must have been asked for to be new
+/// enough for this fetch or getInfo: RFC 3339. Not there where only a look of now will do.
+pub const FRESH_AFTER_VARIABLE: &str = "PVN_FRESH_AFTER";
+
 /// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on
 /// it, so that a command can rely on what they say; any other name is the user's, also one that
 /// starts with `PVN_`.
-pub const OURS: [&str; 19] = [
+pub const OURS: [&str; 21] = [
     "PVN_API_URL",
     "PVN_APPLICATION",
     "PVN_APPLICATION_ID",
     "PVN_ATTEMPT",
+    CACHE_VARIABLE,
     "PVN_ENDED_BY",
     "PVN_FETCH_MODE",
     "PVN_FETCH_PLAN_BLOB_ID",
+    FRESH_AFTER_VARIABLE,
     INSTANCE_VARIABLE,
     "PVN_JOB_ID",
     "PVN_JOB_KIND",

@@ -11,6 +11,7 @@ mod cloud_run;
 mod ecs;
 mod published;
 mod pulumi;
+mod shared_calls;
 
 /// A service in a channel of the application `app`, as `pvnctl` shows and moves it.
 struct Followed<'a> {

@@ -27,6 +27,7 @@ use crate::exit;
 use crate::spawn::Environment;
 use crate::writer::say;
 
+mod answers;
 mod aws_ecs;
 mod before;
 mod call;

@@ -62,6 +62,11 @@ pub struct StartJob {
     /// Longest run; `None` = no limit.
     #[serde(rename = "timeout_ms", default, with = "crate::millis::maybe")]
     pub timeout: Option<Duration>,
+    /// For a fetch or a getInfo that merely had its turn: an answer that was asked for after this
+    /// instant will do, for nothing that is known of has changed anything since. `None`: how it is
+    /// now is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_after: Option<Timestamp>,
     /// For an apply: the job of the fetch that found the work, whose output files `fetch:NAME`
     /// names.
     pub fetch_job: Option<JobId>,

@@ -129,7 +129,7 @@ impl State {
             Observe::Never => self.observed.anew(),
         }
         if tells {
-            self.info.due_at(now);
+            self.info.tell_anew(now);
         } else {
             self.info = InfoState::default();
         }

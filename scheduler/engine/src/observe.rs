@@ -72,6 +72,11 @@ impl State {
                 })
             }
         };
+        let was_on_its_way = !matches!(self.observed.finding(), Finding::Nothing | Finding::Clean);
+        if finding == Finding::Clean && was_on_its_way && !self.observed.objects().is_empty() {
+            // What getInfo told after the apply was of objects that had not arrived.
+            self.tell_now(at);
+        }
         self.observed.conclude(finding, at);
         if self.work().is_some() {
             self.rebind(out);

@@ -89,6 +89,7 @@ impl State {
             version: desired.version.clone(),
             decided_at: now,
             timeout,
+            fresh_after: self.fresh_after(kind, now),
             fetch_job: work.and_then(|work| work.job),
             plan: work.and_then(|work| work.plan),
             why,
@@ -114,6 +115,15 @@ impl State {
             }
         }
         out.push(Action::Start(start));
+    }
+
+    /// What an answer has to be younger than for this job.
+    fn fresh_after(&self, kind: JobKind, now: Timestamp) -> Option<Timestamp> {
+        match kind {
+            JobKind::Fetch => self.observed.fresh_after(now),
+            JobKind::GetInfo => self.info.fresh_after(now),
+            JobKind::Apply => None,
+        }
     }
 
     fn why(&self, kind: JobKind) -> String {

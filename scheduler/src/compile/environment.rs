@@ -7,6 +7,7 @@ use schema::id::{
     ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, JobId, ServiceId, ServiceName,
 };
 use schema::status::JobKind;
+use schema::time::Timestamp;
 pub use schema::wire::is_ours;
 
 /// Which job the variables are for.
@@ -27,6 +28,8 @@ pub struct JobIdentity<'a> {
     pub attempt: u32,
     /// The runtime's fetch mode; only a fetch is told.
     pub fetch_mode: Option<FetchAnswer>,
+    /// After which instant an answer must have been asked for; no apply has one.
+    pub fresh_after: Option<Timestamp>,
     /// The plan of the fetch that found the work; only an apply is told.
     pub plan: Option<BlobId>,
 }
@@ -59,6 +62,8 @@ impl JobIdentity<'_> {
             }
             _ => {}
         }
+        let fresh_after = self.fresh_after.map(|instant| instant.to_string());
+        variables.extend(fresh_after.map(|instant| (schema::wire::FRESH_AFTER_VARIABLE, instant)));
         variables.sort_unstable_by_key(|(key, _)| *key);
         variables.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
@@ -96,6 +101,7 @@ mod tests {
             kind,
             attempt: 2,
             fetch_mode,
+            fresh_after: (kind == JobKind::GetInfo).then(|| Timestamp::from_millis(0)),
             plan,
         };
         let variables = identity.variables();
@@ -135,7 +141,12 @@ mod tests {
             None,
             &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=STRUCTURED_OUTPUT"],
         );
-        check(JobKind::GetInfo, Some(FetchAnswer::ExitCode), plan, &["PVN_JOB_KIND=getInfo"]);
+        check(
+            JobKind::GetInfo,
+            Some(FetchAnswer::ExitCode),
+            plan,
+            &["PVN_JOB_KIND=getInfo", "PVN_FRESH_AFTER=1970-01-01T00:00:00.000Z"],
+        );
         check(JobKind::Apply, Some(FetchAnswer::ExitCode), None, &["PVN_JOB_KIND=apply"]);
         check(
             JobKind::Apply,

@@ -92,6 +92,7 @@ fn local_runner(
     let local = local::LocalSettings {
         spool: spool_directory(data),
         instances: data.join("instances"),
+        cache: data.join("cache"),
         wrapper: wrapper(settings)?,
         started_in,
         environment: std::env::vars_os().collect(),

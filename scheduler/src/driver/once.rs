@@ -184,14 +184,14 @@ impl DriverLoop {
             return Err(Refusal::Conflict(no_command(desired, kind, &label)));
         };
         self.has_room_for_once()?;
-        let timeout = match what {
-            DryRun::Check => CHECK_TIMEOUT,
-            DryRun::Command(_) if timeout.is_zero() => ONCE_TIMEOUT,
-            DryRun::Command(_) => timeout,
-        };
-        let (did, why) = match what {
-            DryRun::Check => (format!("tries what {kind} of {label} needs"), "check"),
-            DryRun::Command(_) => (format!("runs {kind} of {label} dry"), "dry run"),
+        let (timeout, did, why) = match what {
+            DryRun::Check => {
+                (CHECK_TIMEOUT, format!("tries what {kind} of {label} needs"), "check")
+            }
+            DryRun::Command(_) => {
+                let timeout = if timeout.is_zero() { ONCE_TIMEOUT } else { timeout };
+                (timeout, format!("runs {kind} of {label} dry"), "dry run")
+            }
         };
         let job = JobId::from_bytes(clock::random());
         let start = StartJob {
@@ -204,6 +204,7 @@ impl DriverLoop {
             version: desired.version.clone(),
             decided_at: batch.now,
             timeout: Some(timeout),
+            fresh_after: None,
             fetch_job: None,
             plan: None,
             why: format!("{why} asked for by {}", caller.who),
@@ -211,13 +212,12 @@ impl DriverLoop {
         };
         let names = kept.names.clone();
         let runtime = desired.runtime.clone();
-        let message = format!("{} {did}", caller.who);
         batch.log(
             &mut self.world,
             Some(&names),
             LogKind::JobRun,
             caller.on_record(),
-            message,
+            format!("{} {did}", caller.who),
             serde_json::json!({"job": job}),
         );
         batch.start(&mut self.world, &names, runtime, start, true);

@@ -13,6 +13,7 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -63,6 +64,8 @@ pub struct LocalSettings {
     pub spool: PathBuf,
     /// Directory of the instances' private directories; made if missing.
     pub instances: PathBuf,
+    /// Directory that all jobs share, for what can be got again; made if missing.
+    pub cache: PathBuf,
     /// The wrapper's program, absolute. See [`find_wrapper`].
     pub wrapper: PathBuf,
     /// Where the daemon was started: what relative working directories are relative to.
@@ -131,11 +134,13 @@ impl LocalRunner {
     ) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).create(&settings.spool)?;
         let spool = std::path::absolute(&settings.spool)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.cache)?;
+        let cache = std::path::absolute(&settings.cache)?;
         let boot = BootRecord::open(&spool)?;
         let spares = Spares::open(&spool)?;
         let instances = Instances::open(&settings.instances, &spool)?;
         let inner = LocalInner {
-            settings: LocalSettings { spool, ..settings },
+            settings: LocalSettings { spool, cache, ..settings },
             blobs,
             news,
             followed: JobTasks::default(),
@@ -147,12 +152,9 @@ impl LocalRunner {
             may_start: MayStart(Box::new(may_start)),
         };
         match left::take_in_orphans() {
-            Ok(()) => drop(
-                inner
-                    .followed
-                    .tasks
-                    .spawn(until(inner.followed.detach.clone(), left::reap_orphans())),
-            ),
+            Ok(()) => drop(inner.followed.tasks.spawn(
+                inner.followed.detach.clone().run_until_cancelled_owned(left::reap_orphans()),
+            )),
             // Then more is told as not known to be gone than would have to be.
             Err(error) => {
                 tracing::warn!(
@@ -335,14 +337,6 @@ impl LocalRunner {
     }
 }
 
-/// Runs something that does not end by itself until the token is cancelled.
-async fn until(cancelled: tokio_util::sync::CancellationToken, run: impl Future<Output = ()>) {
-    tokio::select! {
-        () = cancelled.cancelled() => {}
-        () = run => {}
-    }
-}
-
 impl Runner for LocalRunner {
     fn start(&self, spec: JobSpec) {
         Self::start(self, spec);
@@ -380,6 +374,7 @@ impl Runner for LocalRunner {
     fn look(&self, look: PlaceLook) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(Self::look(self, look))
     }
+
     fn forget_instance(&self, instance: Instance) -> BoxFuture<'_, ()> {
         Box::pin(Self::forget_instance(self, instance))
     }

@@ -114,6 +114,7 @@ pub(crate) fn open_runner(
     let settings = LocalSettings {
         spool: directory.join("spool"),
         instances: directory.join("instances"),
+        cache: directory.join("cache"),
         wrapper: find_wrapper(None).expect("`cargo build -p pvn-wrapper` was run"),
         started_in: directory.to_owned(),
         environment: std::env::vars_os().collect(),

@@ -12,7 +12,7 @@ use crate::turnstile::{Moment, Turnstile};
 
 mod wire;
 
-use wire::{Asked, arn, assumed, ecs_json, identity, tags, xml};
+use wire::{Asked, arn, assumed, ecs_json, identity, missing, tags, xml};
 
 /// The only cluster, unless a test names another.
 pub const CLUSTER: &str = "prod";
@@ -205,14 +205,15 @@ impl World {
                 Ok(json!({}))
             }
             "DescribeServices" => {
-                let name = body["services"][0].as_str().unwrap();
-                self.look(name);
-                Ok(match self.services.get(name) {
-                    Some(service) => json!({"services": [service], "failures": []}),
-                    None => json!({"services": [], "failures": [
-                        {"arn": arn("service", name), "reason": "MISSING"}
-                    ]}),
-                })
+                let (mut services, mut failures) = (Vec::new(), Vec::new());
+                for name in body["services"].as_array().unwrap().iter().flat_map(Value::as_str) {
+                    self.look(name);
+                    match self.services.get(name) {
+                        Some(service) => services.push(service.clone()),
+                        None => failures.push(missing("service", name)),
+                    }
+                }
+                Ok(json!({"services": services, "failures": failures}))
             }
             "CreateService" => self.create(body),
             "UpdateService" => self.update(body),
@@ -223,8 +224,7 @@ impl World {
     fn describe_cluster(&self, body: &Value) -> Value {
         let name = body["clusters"][0].as_str().unwrap();
         if name != self.cluster {
-            let failure = json!({"arn": arn("cluster", name), "reason": "MISSING"});
-            return json!({"clusters": [], "failures": [failure]});
+            return json!({"clusters": [], "failures": [missing("cluster", name)]});
         }
         let cluster = json!({
             "clusterArn": arn("cluster", name), "clusterName": name, "status": self.status,

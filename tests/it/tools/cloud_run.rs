@@ -42,7 +42,7 @@ struct Google {
 }
 
 /// What gcloud has to know to find the server, and nobody else.
-fn environment(port: &str) -> [(&str, &str); 6] {
+pub(super) fn environment(port: &str) -> [(&str, &str); 6] {
     [
         ("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "token"),
         ("CLOUDSDK_CONFIG", "gcloud"),

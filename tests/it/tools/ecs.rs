@@ -61,7 +61,7 @@ struct Amazon {
 }
 
 /// What the CLI has to know to find the server, and nobody else.
-fn environment(url: &str) -> [(&str, &str); 6] {
+pub(super) fn environment(url: &str) -> [(&str, &str); 6] {
     [
         ("AWS_ENDPOINT_URL", url),
         ("AWS_ACCESS_KEY_ID", "AKIAOWN"),

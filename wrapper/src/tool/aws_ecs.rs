@@ -7,12 +7,13 @@
 //! comes to its end is what fetch sees. 75: throttled, unreachable, or something that somebody else
 //! is about to end, so try again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use self::cli::Aws;
 use self::definition::{EcsPlace, EcsTarget};
+use super::answers::SharedAnswers;
 use super::{Fault, Needs, ToolArguments};
 use crate::spawn::{Environment, variable};
 
@@ -128,7 +129,8 @@ impl EcsStep {
             // Before the first call: what is wrong with a definition needs no cloud to be told.
             Self::Fetch(_) => {
                 let target = EcsTarget::of(arguments, environment)?;
-                fetch::run(&mut aws()?, &target)
+                let answers = shared(&target.place, region, role, environment);
+                fetch::run(&mut aws()?, &target, answers.as_ref())
             }
             Self::Apply(_) => {
                 let target = EcsTarget::of(arguments, environment)?;
@@ -136,7 +138,8 @@ impl EcsStep {
             }
             Self::Info(_) => {
                 let place = EcsPlace::of(arguments, environment)?;
-                info::run(&mut aws()?, &place)
+                let answers = shared(&place, region, role, environment);
+                info::run(&mut aws()?, &place, answers.as_ref())
             }
             Self::Check(_) => {
                 let place = EcsPlace::of(arguments, environment)?;
@@ -147,6 +150,26 @@ impl EcsStep {
             }
         }
     }
+}
+
+/// What other jobs that ask of services of this cluster as who we are were told.
+fn shared(
+    place: &EcsPlace,
+    region: Option<&str>,
+    role: Option<&str>,
+    environment: &Environment,
+) -> Option<SharedAnswers> {
+    let question = ["aws-ecs", &place.cluster, region.unwrap_or(""), role.unwrap_or("")];
+    let named = |name| variable(environment, name).map(PathBuf::from);
+    let below_home = |path| named("HOME").map(|home| home.join(path));
+    let files = [
+        named("AWS_CONFIG_FILE").or_else(|| below_home(".aws/config")),
+        named("AWS_SHARED_CREDENTIALS_FILE").or_else(|| below_home(".aws/credentials")),
+        named("AWS_WEB_IDENTITY_TOKEN_FILE"),
+        named("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
+    ];
+    let files: Vec<_> = files.into_iter().flatten().collect();
+    SharedAnswers::to(&question, &files, environment)
 }
 
 /// Who we are in the log of an account whose role we assume.

@@ -8,7 +8,7 @@
 //! by somebody else meanwhile.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use schema::output::FetchOutput;
@@ -17,6 +17,7 @@ use serde_json::Value;
 use self::key::KeyFile;
 use self::live::LiveService;
 use self::wanted::WantedService;
+use super::answers::{self, SharedAnswers};
 use super::call::{CallEnd, Output, ToolCaller};
 use super::ownership::Ownership;
 use super::{Fault, Needs, ToolArguments, print_document, words};
@@ -112,10 +113,11 @@ impl CloudRunStep {
         // Removed when this returns.
         let _key = KeyFile::of(environment, within, &mut caller)?;
         let mut run = CloudRun { caller, arguments, wanted };
+        let shared = shared(arguments, environment);
         match self {
-            Self::Fetch(_) => run.fetch(&Ownership::of(environment)?),
+            Self::Fetch(_) => run.fetch(&Ownership::of(environment)?, shared.as_ref()),
             Self::Apply(_) => run.apply(&Ownership::of(environment)?, within, environment),
-            Self::Info(_) => run.info(),
+            Self::Info(_) => run.info(shared.as_ref()),
             Self::Check(_) => check::run(&mut run),
         }
     }
@@ -129,8 +131,8 @@ struct CloudRun<'a> {
 }
 
 impl CloudRun<'_> {
-    fn fetch(&mut self, own: &Ownership) -> Result<u8, Fault> {
-        let Some(live) = self.look()? else {
+    fn fetch(&mut self, own: &Ownership, shared: Option<&SharedAnswers>) -> Result<u8, Fault> {
+        let Some(live) = self.look_shared(shared)? else {
             let CloudRunArguments { project, region, .. } = self.arguments;
             say(&format!("there is no service `{}` in {region} of {project}", self.wanted.name()));
             return print_document(&FetchOutput { objects: Vec::new() });
@@ -212,10 +214,39 @@ impl CloudRun<'_> {
         Some(job)
     }
 
-    fn info(&mut self) -> Result<u8, Fault> {
-        let live = self.look()?;
+    fn info(&mut self, shared: Option<&SharedAnswers>) -> Result<u8, Fault> {
+        let live = self.look_shared(shared)?;
         let CloudRunArguments { project, region, .. } = self.arguments;
         print_document(&info::output(live.as_ref(), self.wanted.name(), project, region))
+    }
+
+    /// The same as [`Self::look`], as another job of the scheduler was told of late, where that
+    /// will do. Who has company asks for all services of the region at once.
+    fn look_shared(
+        &mut self,
+        shared: Option<&SharedAnswers>,
+    ) -> Result<Option<LiveService>, Fault> {
+        let Some(shared) = shared else { return self.look() };
+        let name = self.wanted.name().to_owned();
+        let told = shared.of(&name, usize::MAX, |names| match names {
+            [_] => Ok(Vec::new()),
+            names => {
+                let services = self.list(&[])?.into_iter();
+                let mut named: Vec<_> =
+                    services.map(|service| (service.name().to_owned(), service)).collect();
+                named.retain(|(name, _)| names.contains(name));
+                Ok(named.into_iter().map(|(name, service)| (name, service.into_value())).collect())
+            }
+        })?;
+        if let Some(service) = told {
+            return Ok(Some(LiveService::new(service)));
+        }
+        let asked_at = answers::now();
+        let live = self.look()?;
+        if let Some(live) = &live {
+            shared.keep(&name, asked_at, live.service());
+        }
+        Ok(live)
     }
 
     /// The service as it is, or that there is none. The one call that answers for one service says
@@ -232,8 +263,13 @@ impl CloudRun<'_> {
         if self.caller.is_stopped() || faults::is_known(&ended.words) {
             return Err(self.fault(&ended, &asked));
         }
-        let filter = format!("--filter=metadata.name={name}");
-        let asked = ["services", "list", &filter];
+        let listed = self.list(&[&format!("--filter=metadata.name={name}")])?;
+        Ok(listed.into_iter().find(|service| service.name() == name))
+    }
+
+    /// The services of the region, or as many of them as gcloud lists.
+    fn list(&mut self, flags: &[&str]) -> Result<Vec<LiveService>, Fault> {
+        let asked = [&["services", "list"], flags].concat();
         let ended = self.gcloud(&asked)?;
         if ended.code != 0 {
             return Err(self.fault(&ended, &asked));
@@ -241,8 +277,7 @@ impl CloudRun<'_> {
         let Value::Array(services) = ended.json(&shown(&asked))? else {
             return Err(Fault::failed("`gcloud run services list` printed no list"));
         };
-        let mut found = services.into_iter().map(LiveService::new);
-        Ok(found.find(|service| service.name() == name))
+        Ok(services.into_iter().map(LiveService::new).collect())
     }
 
     /// `gcloud run WORDS` here, with its answer in JSON.
@@ -266,6 +301,31 @@ impl CloudRun<'_> {
         }
         faults::of(&ended.words, &call, ended.code)
     }
+}
+
+/// What other jobs that ask of services of this region as who we are were told.
+fn shared(arguments: &CloudRunArguments, environment: &Environment) -> Option<SharedAnswers> {
+    let question = ["google-cloud-run", &arguments.project, &arguments.region];
+    let named = |name| variable(environment, name).map(PathBuf::from);
+    let config = named("CLOUDSDK_CONFIG")
+        .or_else(|| named("HOME").map(|home| home.join(".config/gcloud")))
+        .unwrap_or_default();
+    let active = std::fs::read_to_string(config.join("active_config")).unwrap_or_default();
+    let files = [
+        config.join("active_config"),
+        config.join(format!("configurations/config_{}", active.trim())),
+        // Changes with a login, and not with a token.
+        config.join("credentials.db"),
+    ];
+    let named = [
+        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+        "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    ]
+    .into_iter()
+    .filter_map(named);
+    let files: Vec<_> = files.into_iter().chain(named).collect();
+    SharedAnswers::to(&question, &files, environment)
 }
 
 /// A call, for people.

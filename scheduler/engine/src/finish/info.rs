@@ -41,7 +41,7 @@ impl State {
     /// getInfo is due, if there is one.
     pub(crate) fn tell_now(&mut self, now: Timestamp) {
         if self.desired().is_some_and(|desired| desired.get_info.is_some()) {
-            self.info.due_at(now);
+            self.info.tell_anew(now);
         }
     }
 }

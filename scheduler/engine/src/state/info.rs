@@ -5,6 +5,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::is_zero;
+use super::observed::half_way;
 
 /// What getInfo told.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -13,6 +14,9 @@ pub(crate) struct InfoState {
     due: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     told_at: Option<Timestamp>,
+    /// Since when something else may have to be told: a release, an apply, a person's question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    other_since: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "is_zero")]
     failures: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,6 +41,18 @@ impl InfoState {
     /// It runs then, unless it is due anyway.
     pub(crate) fn due_by(&mut self, at: Option<Timestamp>) {
         self.due = self.due.or(at);
+    }
+
+    /// It runs now, for something else may have to be told.
+    pub(crate) fn tell_anew(&mut self, now: Timestamp) {
+        (self.due, self.other_since) = (Some(now), Some(now));
+    }
+
+    /// After which instant an answer must have been asked for to be one for a getInfo that starts
+    /// now.
+    pub(crate) fn fresh_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let half_way = self.told_at.map(|last| half_way(last, now));
+        self.other_since.max(half_way)
     }
 
     /// The plan itself, for a clock that jumps.

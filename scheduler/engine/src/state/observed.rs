@@ -164,6 +164,14 @@ impl ObservedState {
         !self.fresh && (self.other_commands || is_stood_by)
     }
 
+    /// After which instant an answer must have been asked for to be one for a fetch that starts
+    /// now: half-way since the last one, so that each tells something new. `None` where it is asked
+    /// because something happened: a release, an apply, a failure, a person's question.
+    pub(crate) fn fresh_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_routine = self.fresh && !self.asked && self.error.is_none();
+        self.answered_at.filter(|_| is_routine).map(|last| half_way(last, now))
+    }
+
     /// Whether this fetch, which is under way, began since somebody wanted to know how it is, or
     /// counts as if it had.
     pub(crate) fn answers_whoever_asked(&self, fetch: JobId) -> bool {
@@ -326,6 +334,11 @@ impl ObservedState {
             work.stale_plan = true;
         }
     }
+}
+
+/// The instant in the middle; `from` where that is later, as after a clock was set back.
+pub(super) fn half_way(from: Timestamp, to: Timestamp) -> Timestamp {
+    from.plus(to.since(from) / 2)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! What objects and commands say of why something failed, while there is still something to wait
 //! for.
 
+use engine::desired::Desired;
 use engine::event::{FetchResult, Outcome};
 use schema::output::RuntimeObject;
 
-use crate::scenario::{Apply, Fetch, Scenario, exit_code, structured};
+use crate::scenario::{Apply, Fetch, GetInfo, Scenario, exit_code, structured, with_info};
 
 /// One object: how it fares, and its versions, of which the first is active.
 fn seen(status: &str, versions: &[&str]) -> FetchResult {
@@ -45,6 +46,25 @@ fn rule_05_a_version_that_could_not_be_taken_into_use_has_failed_at_once() {
     it.until(600);
     it.start(Apply);
     it.is("CONVERGING RUNTIME_OBJECT_FAILED");
+}
+
+#[test]
+fn rule_02_get_info_tells_of_objects_once_more_when_they_have_arrived() {
+    let mut it = Scenario::new(Desired { get_info: with_info().get_info, ..structured() });
+    it.run(GetInfo, 0);
+    it.run_with(Fetch, 0, seen("SUCCEEDED", &["old"]));
+    it.run(Apply, 0);
+    it.run(GetInfo, 0);
+    it.run_with(Fetch, 0, seen("SUCCEEDED", &["old", "svc-1"]));
+    it.until(30).run_with(Fetch, 0, seen("PENDING", &["svc-1", "old"]));
+    it.is("CONVERGING");
+    assert!(!it.wants(GetInfo));
+    it.until(60).run_with(Fetch, 0, seen("SUCCEEDED", &["svc-1"]));
+    it.is("CONVERGED");
+    assert_eq!(it.run(GetInfo, 0).fresh_after, Some(it.now));
+    it.until(400).run_with(Fetch, 0, seen("SUCCEEDED", &["svc-1"]));
+    it.run(GetInfo, 0); // by its interval, and not for that look
+    assert!(!it.wants(GetInfo));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod clocks;
 mod destroys;
 mod failed_objects;
 mod foretold;
+mod fresh_after;
 mod outdated;
 mod progress;
 mod refused;

@@ -46,7 +46,7 @@ enum Happening {
     /// A start that waited for its turn is handed over.
     HandOver(usize, Box<StartJob>),
     /// A rollback that waited for its turn is carried out.
-    GoBack(usize, Action),
+    GoBack(usize, Box<Action>),
     /// A process ends by itself.
     End(JobId),
     /// An immortal is gone at last.
@@ -258,7 +258,7 @@ impl Driver {
         match happening {
             Happening::Deliver(instance, event) => self.handle(instance, *event),
             Happening::HandOver(instance, start) => self.hand_over(instance, *start),
-            Happening::GoBack(instance, action) => self.go_back(instance, action),
+            Happening::GoBack(instance, action) => self.go_back(instance, *action),
             Happening::End(job) => {
                 let now = self.wall();
                 self.world.end(job, now);

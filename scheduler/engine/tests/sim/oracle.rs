@@ -47,6 +47,8 @@ struct Account {
     unseen: bool,
     /// Versions at which the upstream channel was ever heard to be converged.
     heard: Vec<String>,
+    /// Nothing has happened since somebody last saw how it is: an older answer than now will do.
+    is_quiet: bool,
     /// What a fetch found since the last apply.
     fresh: Option<Option<BlobId>>,
     /// The plan that people are shown, with its fetch.
@@ -225,7 +227,7 @@ impl Oracle {
                     account.cancelled = false;
                 }
                 if changed {
-                    account.fresh = None;
+                    (account.fresh, account.is_quiet) = (None, false);
                     account.spend();
                     account.arrived = false;
                     account.unseen = true;
@@ -241,19 +243,22 @@ impl Oracle {
             Event::Pause { .. } | Event::Resume => {
                 let paused = matches!(event, Event::Pause { .. });
                 account.fresh = account.fresh.filter(|_| account.paused == paused);
+                account.is_quiet &= account.paused == paused;
                 account.paused = paused;
             }
             Event::Observe(observer) => account.observer = *observer,
             Event::Retry { .. } if !applying && !account.deleted => {
                 account.cancelled = false;
-                account.fresh = None;
+                (account.fresh, account.is_quiet) = (None, false);
                 account
                     .grants
                     .values_mut()
                     .filter(|grant| grant.rejected)
                     .for_each(|grant| grant.spent = true);
             }
-            Event::Refresh { .. } if !account.deleted && !account.paused => account.fresh = None,
+            Event::Refresh { .. } if !account.deleted && !account.paused => {
+                (account.fresh, account.is_quiet) = (None, false)
+            }
             Event::RollbackDropped { from } => {
                 account.rolled_back.retain(|release| release != from)
             }

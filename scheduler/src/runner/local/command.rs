@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use schema::spool;
-use schema::wire::INSTANCE_VARIABLE;
 
 use crate::runner::{End, JobSpec, wrapped};
 
@@ -28,11 +27,12 @@ pub(super) fn arguments(spec: &JobSpec, directory: &Path) -> Vec<OsString> {
     arguments
 }
 
-/// The wrapper's whole environment, which is the command's. `inherited` is the daemon's.
+/// The wrapper's whole environment, which is the command's. `places`: directories that variables
+/// name; `inherited` is the daemon's.
 pub(super) fn environment(
     spec: &JobSpec,
     directory: &Path,
-    instance: Option<&Path>,
+    places: &[(&str, &Path)],
     wrapper: &Path,
     inherited: &[(OsString, OsString)],
 ) -> BTreeMap<OsString, OsString> {
@@ -44,7 +44,7 @@ pub(super) fn environment(
         inherited.iter().filter(|(key, _)| kept(key)).cloned().collect();
     all.extend(spec.env.iter().map(|(key, value)| (key.into(), value.into())));
     all.insert(spool::DIRECTORY_VARIABLE.into(), directory.into());
-    all.extend(instance.map(|instance| (INSTANCE_VARIABLE.into(), instance.into())));
+    all.extend(places.iter().map(|(key, place)| (key.into(), (*place).into())));
     let mut secret_keys = spec.secret_keys.clone();
     for (key, value) in spec.hidden_variables() {
         all.insert(key.clone().into(), value.clone());
@@ -175,7 +175,7 @@ mod tests {
         environment(
             spec,
             Path::new("/spool/job"),
-            Some(Path::new("/data/own")),
+            &[("PVN_INSTANCE_DIR", Path::new("/data/own"))],
             Path::new("/opt/pvn-wrapper"),
             &inherited,
         )

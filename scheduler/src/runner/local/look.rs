@@ -78,7 +78,7 @@ impl LocalInner {
         // Whatever is at that path: the wrapper that runs it takes its place.
         if !wrapped::is_wrapper(program) {
             let given = &self.settings.environment;
-            let all = environment(spec, Path::new("/"), None, &self.settings.wrapper, given);
+            let all = environment(spec, Path::new("/"), &[], &self.settings.wrapper, given);
             let path = all.get(OsStr::new("PATH")).cloned().unwrap_or_default();
             match found(program, &directory, &path) {
                 Ok(()) => drop(looked.programs.insert(program.clone())),

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use schema::status::JobKind;
+use schema::wire::{CACHE_VARIABLE, INSTANCE_VARIABLE};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
@@ -133,8 +134,12 @@ impl LocalInner {
     ) -> Result<Child, End> {
         let wrapper: &Path = &self.settings.wrapper;
         let arguments = command::arguments(spec, directory.path());
-        let environment =
-            command::environment(spec, directory.path(), own, wrapper, &self.settings.environment);
+        let places: Vec<_> = [(CACHE_VARIABLE, &*self.settings.cache)]
+            .into_iter()
+            .chain(own.map(|own| (INSTANCE_VARIABLE, own)))
+            .collect();
+        let given = &self.settings.environment;
+        let environment = command::environment(spec, directory.path(), &places, wrapper, given);
         let mut process = Command::new(wrapper);
         process
             .args(&arguments)

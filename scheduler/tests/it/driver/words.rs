@@ -123,6 +123,7 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
     let settings = LocalSettings {
         spool: file("spool"),
         instances: file("instances"),
+        cache: file("cache"),
         wrapper: find_wrapper(None).expect("`cargo build -p pvn-wrapper` was run"),
         started_in: directory.path().to_owned(),
         environment: std::env::vars_os().collect(),

@@ -71,3 +71,8 @@ pub(super) fn assumed() -> String {
          {credentials}</AssumeRoleResult></AssumeRoleResponse>"
     )
 }
+
+/// That there is nothing of this name.
+pub(super) fn missing(kind: &str, name: &str) -> Value {
+    json!({"arn": arn(kind, name), "reason": "MISSING"})
+}

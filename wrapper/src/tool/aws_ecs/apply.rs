@@ -42,7 +42,7 @@ pub(super) fn run(aws: &mut Aws, target: &EcsTarget, within: &Path) -> Result<u8
                 target.place.service
             )));
         }
-        Some(service) => revision::of_deployments(aws, service)?,
+        Some(service) => revision::of_deployments(aws, service, None)?,
     };
     let mut apply = Apply { aws, target, within };
     let (arn, tagged) = apply.registered(service, known)?;

@@ -25,6 +25,8 @@ pub(super) const INPUT: &str = "--cli-input-json";
 pub(super) struct Aws {
     caller: ToolCaller,
     region: Option<String>,
+    /// The role and the session's name, until the first call assumes it.
+    role: Option<(String, String)>,
 }
 
 impl Aws {
@@ -34,9 +36,7 @@ impl Aws {
         session: &str,
     ) -> Result<Self, Fault> {
         let mut aws = Self::with_own_credentials(region)?;
-        if let Some(role) = role {
-            aws.assume(role, session)?;
-        }
+        aws.role = role.map(|role| (role.to_owned(), session.to_owned()));
         Ok(aws)
     }
 
@@ -48,7 +48,7 @@ impl Aws {
         // The old one waits for 8 s where nobody listens, and does not know all that passes.
         caller.default("AWS_RETRY_MODE", "standard");
         caller.default("AWS_MAX_ATTEMPTS", ATTEMPTS);
-        Ok(Self { caller, region: region.map(str::to_owned) })
+        Ok(Self { caller, region: region.map(str::to_owned), role: None })
     }
 
     /// All calls from now on are the role's. Its credentials are in their environment alone.
@@ -100,6 +100,9 @@ impl Aws {
 
     /// Calls an operation of ECS that may be called twice.
     pub(super) fn ecs(&mut self, operation: &str, arguments: &[&str]) -> Result<Value, Fault> {
+        if let Some((role, session)) = self.role.take() {
+            self.assume(&role, &session)?;
+        }
         self.call("ecs", operation, arguments)
     }
 
@@ -107,7 +110,7 @@ impl Aws {
     /// by itself when its answer is lost, for we look before we do.
     pub(super) fn ecs_once(&mut self, operation: &str, arguments: &[&str]) -> Result<Value, Fault> {
         self.caller.set("AWS_MAX_ATTEMPTS", "1");
-        let answer = self.call("ecs", operation, arguments);
+        let answer = self.ecs(operation, arguments);
         let attempts = std::env::var_os("AWS_MAX_ATTEMPTS");
         self.caller.set("AWS_MAX_ATTEMPTS", attempts.unwrap_or_else(|| ATTEMPTS.into()));
         answer

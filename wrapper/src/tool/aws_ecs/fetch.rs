@@ -7,6 +7,7 @@ use schema::output::{
 use schema::shown::steers;
 use serde_json::Value;
 
+use super::super::answers::SharedAnswers;
 use super::super::{Fault, print_document};
 use super::cli::Aws;
 use super::definition::EcsTarget;
@@ -24,16 +25,20 @@ const EVENTS: usize = 10;
 const DIFFERENCES: usize = 4;
 
 /// Prints it.
-pub(super) fn run(aws: &mut Aws, target: &EcsTarget) -> Result<u8, Fault> {
+pub(super) fn run(
+    aws: &mut Aws,
+    target: &EcsTarget,
+    answers: Option<&SharedAnswers>,
+) -> Result<u8, Fault> {
     let place = &target.place;
-    let found = service::describe(aws, place)?.filter(|service| !is_gone(service));
+    let found = service::describe_shared(aws, place, answers)?.filter(|service| !is_gone(service));
     let Some(service) = found else {
         if target.is_task_definition_only {
             return Err(missing(target));
         }
         return print_document(&FetchOutput { objects: Vec::new() });
     };
-    let revisions = revision::of_deployments(aws, &service)?;
+    let revisions = revision::of_deployments(aws, &service, answers)?;
     let rolled_back = rolled_back(aws, target, &service, &revisions)?;
     let object = object(target, &service, &revisions, rolled_back);
     print_document(&FetchOutput { objects: vec![object] })

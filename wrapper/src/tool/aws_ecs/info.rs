@@ -3,6 +3,7 @@
 use schema::output::{GetInfoOutput, Info};
 use serde_json::Value;
 
+use super::super::answers::SharedAnswers;
 use super::super::{Fault, print_document};
 use super::cli::Aws;
 use super::definition::{EcsPlace, VERSION_TAG};
@@ -11,8 +12,12 @@ use super::service::{count, is_gone, list, primary, short, text};
 use super::{links, service};
 
 /// Prints it as a getInfo does.
-pub(super) fn run(aws: &mut Aws, place: &EcsPlace) -> Result<u8, Fault> {
-    let found = service::describe(aws, place)?.filter(|service| !is_gone(service));
+pub(super) fn run(
+    aws: &mut Aws,
+    place: &EcsPlace,
+    answers: Option<&SharedAnswers>,
+) -> Result<u8, Fault> {
+    let found = service::describe_shared(aws, place, answers)?.filter(|service| !is_gone(service));
     let Some(service) = found else {
         let outputs = vec![
             info("cluster", &place.cluster),
@@ -21,7 +26,8 @@ pub(super) fn run(aws: &mut Aws, place: &EcsPlace) -> Result<u8, Fault> {
         return print_document(&GetInfoOutput { outputs });
     };
     let arn = primary(&service).map_or("", |primary| text(primary, "taskDefinition"));
-    let revision = if arn.is_empty() { None } else { Some(Revision::describe(aws, arn)?) };
+    let describe = |arn| Revision::describe_shared(aws, arn, answers);
+    let revision = Some(arn).filter(|arn| !arn.is_empty()).map(describe).transpose()?;
     print_document(&GetInfoOutput { outputs: outputs(&service, revision.as_ref()) })
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::Fault;
+use super::super::answers::SharedAnswers;
 use super::super::faults::{self, KnownFault};
 use super::cli::Aws;
 use super::definition::{DEPLOYMENT_TAG, DIGEST_TAG, EcsTarget, ID_TAG, VERSION_TAG};
@@ -46,6 +47,17 @@ impl Revision {
     pub(super) fn describe(aws: &mut Aws, arn: &str) -> Result<Self, Fault> {
         let arguments = ["--task-definition", arn, "--include", "TAGS"];
         aws.ecs("describe-task-definition", &arguments).map(Self)
+    }
+
+    /// The same, as another job of the scheduler was told, where that will do: of a revision
+    /// nothing but its tags and whether it is retired ever changes.
+    pub(super) fn describe_shared(
+        aws: &mut Aws,
+        arn: &str,
+        answers: Option<&SharedAnswers>,
+    ) -> Result<Self, Fault> {
+        let Some(answers) = answers else { return Self::describe(aws, arn) };
+        answers.lasting(arn, || Self::describe(aws, arn).map(|revision| revision.0)).map(Self)
     }
 
     pub(super) fn arn(&self) -> &str {
@@ -139,12 +151,17 @@ pub(super) fn has_failed_deployment(service: &Value) -> bool {
 }
 
 /// The revisions that the deployments of a service use.
-pub(super) fn of_deployments(aws: &mut Aws, service: &Value) -> Result<Revisions, Fault> {
+pub(super) fn of_deployments(
+    aws: &mut Aws,
+    service: &Value,
+    answers: Option<&SharedAnswers>,
+) -> Result<Revisions, Fault> {
     let mut revisions = Revisions::new();
     for deployment in list(service, "deployments") {
         let arn = text(deployment, "taskDefinition");
         if !arn.is_empty() && !revisions.contains_key(arn) {
-            revisions.insert(arn.to_owned(), Revision::describe(aws, arn)?);
+            let revision = Revision::describe_shared(aws, arn, answers)?;
+            revisions.insert(arn.to_owned(), revision);
         }
     }
     Ok(revisions)

@@ -2,11 +2,15 @@
 //! here.
 
 use schema::time::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::Fault;
+use super::super::answers::SharedAnswers;
 use super::cli::Aws;
 use super::definition::EcsPlace;
+
+/// How many services `describe-services` tells of at once. Source: its reference.
+const AT_ONCE: usize = 10;
 
 /// A field that is a text; empty where it is not there.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -38,7 +42,44 @@ pub(super) fn instant(value: &Value, field: &str) -> Option<Timestamp> {
 /// The service, if there is one or has been one lately; whether it still is its status says.
 pub(super) fn describe(aws: &mut Aws, place: &EcsPlace) -> Result<Option<Value>, Fault> {
     let arguments = ["--cluster", &place.cluster, "--services", &place.service];
-    let mut answer = aws.ecs("describe-services", &arguments)?;
+    found(aws.ecs("describe-services", &arguments)?, place)
+}
+
+/// The same, as another job of the scheduler was told of late, where that will do.
+pub(super) fn describe_shared(
+    aws: &mut Aws,
+    place: &EcsPlace,
+    answers: Option<&SharedAnswers>,
+) -> Result<Option<Value>, Fault> {
+    let Some(answers) = answers else { return describe(aws, place) };
+    let answer = answers.of(&place.service, AT_ONCE - 1, |names| {
+        let mut arguments = vec!["--cluster", &place.cluster, "--services"];
+        arguments.extend(names.iter().map(String::as_str));
+        let answer = aws.ecs("describe-services", &arguments)?;
+        Ok(match names {
+            [name] => vec![(name.clone(), answer)],
+            _ => of_each(&answer),
+        })
+    })?;
+    match answer {
+        Some(answer) => found(answer, place),
+        None => describe(aws, place),
+    }
+}
+
+/// An answer of several services as one of each.
+fn of_each(answer: &Value) -> Vec<(String, Value)> {
+    let services = list(answer, "services")
+        .iter()
+        .map(|service| (text(service, "serviceName").to_owned(), json!({"services": [service]})));
+    let failures = list(answer, "failures")
+        .iter()
+        .map(|failure| (short(text(failure, "arn")).to_owned(), json!({"failures": [failure]})));
+    services.chain(failures).collect()
+}
+
+/// The service that was asked for in an answer about it alone.
+fn found(mut answer: Value, place: &EcsPlace) -> Result<Option<Value>, Fault> {
     if let Some(service) = answer["services"].as_array_mut().and_then(Vec::pop) {
         return Ok(Some(service));
     }

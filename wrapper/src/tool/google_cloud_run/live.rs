@@ -34,6 +34,10 @@ impl LiveService {
         &self.0
     }
 
+    pub(super) fn into_value(self) -> Value {
+        self.0
+    }
+
     /// A text, by its JSON pointer.
     pub(super) fn text(&self, pointer: &str) -> &str {
         self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()

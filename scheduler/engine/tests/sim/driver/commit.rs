@@ -144,7 +144,7 @@ impl Driver {
             }
             Action::Rollback { .. } => {
                 let delay = if self.random.one_in(2) { self.random.between(1, 120_000) } else { 0 };
-                self.after(delay, Happening::GoBack(instance, action));
+                self.after(delay, Happening::GoBack(instance, Box::new(action)));
             }
             Action::Log(_) => {}
         }

@@ -97,7 +97,7 @@ impl Driver {
         let Action::Rollback { from, .. } = action else { return };
         match go_back_now(&self.states[instance], from, self.wall()) {
             GoBack::Now => self.after_release(instance / 2),
-            GoBack::Later => self.after(5_000, Happening::GoBack(instance, action)),
+            GoBack::Later => self.after(5_000, Happening::GoBack(instance, Box::new(action))),
             GoBack::Dropped(_) => {
                 self.handle(instance, Event::RollbackDropped { from });
                 if self.crashed {

@@ -58,8 +58,9 @@ impl Account {
     /// What was seen, by a fetch or by a watch.
     pub(super) fn answered(&mut self, answer: Answer, job: Option<JobId>) {
         match answer {
-            Answer::None => {}
+            Answer::None => self.is_quiet = false,
             Answer::Clean => {
+                self.is_quiet = true;
                 self.unseen = false;
                 self.fresh = None;
                 self.work = None;
@@ -67,6 +68,7 @@ impl Account {
                 self.spend();
             }
             Answer::Work(fingerprint, plan) => {
+                self.is_quiet = true;
                 self.fresh = Some(fingerprint);
                 let of_others = |grant: &&mut Grant| {
                     grant.kind == ApprovalKind::Apply
@@ -97,7 +99,7 @@ impl Account {
             self.desired.as_ref().is_some_and(|desired| desired.release == flight.start.release);
         self.cancelled |= flight.cancelled && of_this;
         if !misfired {
-            self.fresh = None;
+            (self.fresh, self.is_quiet) = (None, false);
         }
         if retryable || lost {
             self.work.iter_mut().for_each(|work| work.stale = true);

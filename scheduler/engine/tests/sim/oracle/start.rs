@@ -36,7 +36,11 @@ impl Oracle {
                 account.is_fresh(true_ms);
             }
             JobKind::Fetch => {
-                assert!(desired.observe.poll().is_some(), "{job}: a fetch is for what is polled")
+                assert!(desired.observe.poll().is_some(), "{job}: a fetch is for what is polled");
+                assert!(
+                    start.fresh_after.is_none() || account.is_quiet,
+                    "{job}: what was told before will not do"
+                );
             }
             JobKind::GetInfo => {}
         }

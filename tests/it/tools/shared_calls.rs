@@ -1,0 +1,220 @@
+//! Many services of one cloud: fetches that merely have their turn share calls, and what happens is
+//! seen all the same.
+
+use fakes::cloud_run::CloudRunServer;
+use fakes::ecs::EcsServer;
+
+use super::{Followed, cloud_run, ecs, is_there};
+use serde_json::Value;
+use tests::scheduler::{Scheduler, Start};
+use tests::wait;
+
+/// How often each of them is looked at.
+const INTERVAL: &str = "6s";
+
+/// So many fetches are counted.
+const FETCHES: usize = 40;
+
+/// How many fetches and getInfos have ended, of all services.
+fn looks(scheduler: &Scheduler) -> usize {
+    let jobs = scheduler.json(&["jobs", "list", "--limit", "1000", "--status", "succeeded"]);
+    let jobs = jobs.as_array().expect("a list");
+    jobs.iter().filter(|job| job["kind"] != "apply").count()
+}
+
+/// Waits for so many more looks, and gives how many there were.
+fn more_looks(scheduler: &Scheduler) -> usize {
+    let before = looks(scheduler);
+    wait::until("more looks", || {
+        let more = looks(scheduler) - before;
+        (more >= FETCHES).then_some(more)
+    })
+}
+
+/// Applies these documents and releases each service of them.
+fn release(scheduler: &Scheduler, documents: &str) {
+    let path = scheduler.home().join("config.pvn.yaml");
+    std::fs::write(&path, documents).expect("a file can be written");
+    let path = path.to_str().expect("the path is UTF-8");
+    scheduler.ok(&["configs", "apply", "--no-prompt", "--push", path]);
+}
+
+/// What the fetch that somebody asked for printed.
+fn refreshed(followed: &Followed<'_>) -> String {
+    let newest = || followed.jobs("fetch").first().map(|job| job["id"].clone());
+    let before = newest();
+    followed.decide("refresh", &[]);
+    let job = wait::until("another fetch", || {
+        let ended = |job: &&Value| !job["endedAt"].is_null();
+        followed
+            .jobs("fetch")
+            .first()
+            .filter(ended)
+            .map(|job| job["id"].clone())
+            .filter(|job| Some(job) != before.as_ref())
+    });
+    let id = job.as_str().expect("a job has an id");
+    let output = followed.scheduler.pvnctl(["jobs", "logs", id]);
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// A runtime of ECS with credentials of its own, and the application whose services it runs.
+fn ecs_documents(name: &str, key: &str, services: &[String]) -> String {
+    let mut documents = format!(
+        r#"
+runtime:
+  name: {name}
+  awsEcs:
+    region: eu-central-1
+    ecsCluster: prod
+    pollInterval: {INTERVAL}
+    steadyStatePollInterval: {INTERVAL}
+    env: {{AWS_ACCESS_KEY_ID: {{value: {key}}}}}
+"#
+    );
+    for service in services {
+        documents.push_str(&format!(
+            r#"
+---
+service:
+  name: {service}
+  application: app
+  runtimeConnection: {name}
+  awsEcs:
+    taskDefinition: {{inlined: '{{"family": "{service}", "containerDefinitions": [
+      {{"name": "app", "image": "registry.example.com/web:1", "essential": true}}]}}'}}
+    serviceDefinition: {{inlined: '{{"desiredCount": 2}}'}}
+    ecsServiceNameOverride: {service}
+"#
+        ));
+    }
+    documents
+}
+
+#[test]
+fn many_ecs_services_share_calls_and_nothing_across_credentials() {
+    let test = "many_ecs_services_share_calls_and_nothing_across_credentials";
+    if !is_there("aws", test) {
+        return;
+    }
+    let (server, mut scheduler) = (EcsServer::start(), Scheduler::stopped());
+    let variables = ecs::environment(&server.url);
+    scheduler.run(&Start { variables: &variables, ..Start::default() });
+    let named = |prefix: &str, count: usize| {
+        (0..count).map(|number| format!("{prefix}-{number}")).collect::<Vec<_>>()
+    };
+    let (own, others) = (named("own", 10), named("other", 2));
+    let application = "\
+---
+application:
+  name: app
+  releaseChannels: [{name: production, runtimes: [{runtime: ecs}, {runtime: elsewhere}]}]
+---";
+    let documents = [
+        ecs_documents("ecs", "AKIAOWN", &own),
+        application.to_owned(),
+        ecs_documents("elsewhere", "AKIAOTHER", &others),
+    ];
+    release(&scheduler, &documents.concat());
+    let all = own.iter().chain(&others);
+    let of = |service| Followed { scheduler: &scheduler, service, channel: "production" };
+    for service in all.clone() {
+        of(service).becomes("CONVERGED");
+    }
+
+    server.world().calls.clear();
+    let looks = more_looks(&scheduler);
+    let calls = std::mem::take(&mut server.world().calls);
+    let asked = calls.iter().filter(|call| call.action == "ecs:DescribeServices");
+    let asked: Vec<_> = asked.map(|call| (&call.key, call.body["services"].to_string())).collect();
+    assert!(asked.len() * 2 < looks, "{looks} looks took {asked:#?}");
+    let defined = calls.iter().filter(|call| call.action == "ecs:DescribeTaskDefinition").count();
+    assert!(defined * 2 < looks, "{looks} looks took {defined} looks at task definitions");
+    for (key, names) in asked {
+        let foreign = if key == "AKIAOWN" { "other-" } else { "own-" };
+        assert!(!names.contains(foreign), "{key} asked for {names}");
+    }
+
+    // What happens is seen with the next look, whoever asks for it.
+    let registered = server.world().revisions.len();
+    let change = serde_json::json!({"service": "own-3", "desiredCount": 5});
+    server.world().update(&change).expect("ECS does that");
+    let own = of("own-3");
+    own.comes_to("repaired", |_| own.applies().len() == 2);
+    own.becomes("CONVERGED");
+    assert_eq!(server.world().services["own-3"]["desiredCount"], 2);
+    assert_eq!(server.world().revisions.len(), registered);
+
+    let log = refreshed(&own);
+    assert!(
+        log.contains("+ aws ecs describe-services --cluster prod --services own-3 --"),
+        "{log}"
+    );
+    assert!(!log.contains("another job"), "{log}");
+}
+
+#[test]
+fn many_cloud_run_services_are_looked_at_by_one_list() {
+    let test = "many_cloud_run_services_are_looked_at_by_one_list";
+    if !is_there("gcloud", test) {
+        return;
+    }
+    let (server, mut scheduler) = (CloudRunServer::start(), Scheduler::stopped());
+    let [token, config] = ["token", "gcloud"].map(|name| scheduler.home().join(name));
+    std::fs::write(&token, "good").expect("a file can be written");
+    let port = server.address.port().to_string();
+    let mut variables = cloud_run::environment(&port);
+    variables[0].1 = token.to_str().expect("the path is UTF-8");
+    variables[1].1 = config.to_str().expect("the path is UTF-8");
+    scheduler.run(&Start { variables: &variables, ..Start::default() });
+    let mut documents = format!(
+        r#"
+runtime:
+  name: run
+  googleCloudRun:
+    project: p
+    region: europe-west1
+    pollInterval: {INTERVAL}
+    steadyStatePollInterval: {INTERVAL}
+---
+application:
+  name: app
+  releaseChannels: [{{name: production, runtimes: [{{runtime: run}}]}}]
+"#
+    );
+    let services: Vec<_> = (0..5).map(|number| format!("page-{number}")).collect();
+    for service in &services {
+        documents.push_str(&format!(
+            r#"
+---
+service:
+  name: {service}
+  application: app
+  googleCloudRun:
+    inlined: |
+      apiVersion: serving.knative.dev/v1
+      kind: Service
+      metadata: {{name: {service}}}
+      spec: {{template: {{spec: {{containers: [{{image: registry.example.com/page}}]}}}}}}
+"#
+        ));
+    }
+    release(&scheduler, &documents);
+    let of = |service| Followed { scheduler: &scheduler, service, channel: "production" };
+    for service in &services {
+        of(service).becomes("CONVERGED");
+    }
+
+    server.calls();
+    let looks = more_looks(&scheduler);
+    let calls = server.calls();
+    assert!(calls.len() * 2 < looks, "{looks} looks took {calls:#?}");
+    assert!(calls.contains(&"GET services".to_owned()), "{calls:#?}");
+
+    let page = of("page-2");
+    server.state().deploy_by_hand("page-2", "x:hotfix");
+    page.comes_to("repaired", |_| page.applies().len() == 2);
+    page.becomes("CONVERGED");
+    let log = refreshed(&page);
+    assert!(log.contains("+ gcloud run services describe page-2 "), "{log}");
+}
