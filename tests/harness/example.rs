@@ -93,7 +93,7 @@ impl Example {
     /// # Panics
     /// When it does not become so.
     pub fn converges_after(&self, applies: usize) {
-        // Before the channel is asked: one that is converged may have its next apply a moment later.
+        // Before the channel is asked: a converged one may have its next apply a moment later.
         let ended = wait::within(wait::PATIENCE, || {
             let jobs = self.jobs("apply");
             let ended = jobs.iter().all(|job| job["endedAt"].is_string());

@@ -54,6 +54,8 @@ fn build() -> PathBuf {
             "-p",
             "pvnctl",
             "-p",
+            "fakes",
+            "-p",
             "tests",
             "--profile",
             profile,

@@ -6,6 +6,10 @@ use tests::programs::repository;
 use tests::reader::Reader;
 use tests::skip;
 
+mod clouds;
+
+use clouds::{BUCKET, CLOUD_RUN, ECS, PULUMI};
+
 /// A block of commands: its page, and how its first line begins.
 type Block = (&'static str, &'static str);
 
@@ -84,6 +88,13 @@ const HERE: &[Block] = &[
     WRAPPER_ALONE,
     BUCKET[0],
     BUCKET[1],
+    CLOUD_RUN[0],
+    CLOUD_RUN[1],
+    ECS[0],
+    ECS[1],
+    PULUMI[0],
+    PULUMI[1],
+    PULUMI[2],
     CHANNELS[0],
     CHANNELS[1],
     QUICKSTART[0],
@@ -106,10 +117,6 @@ const CHECK: Block = ("docs/pvnctl.md", "pvnctl runtimes check");
 const WRAPPER: Block = ("docs/wrapper.md", "pvn-wrapper exec");
 const PRODVANA: Block = ("examples/prodvana/README.md", "target/release/pvnctl configs validate");
 const WRAPPER_ALONE: Block = ("examples/wrapper/README.md", "./docker.sh");
-const BUCKET: [Block; 2] = [
-    ("examples/bucket-s3/README.md", "export BUCKET=example-assets AWS_REGION"),
-    ("examples/bucket-s3/README.md", "export BUCKET=example-assets\n"),
-];
 const CHANNELS: [Block; 2] = [
     ("examples/channels/README.md", "target/release/pvn-scheduler"),
     ("examples/channels/README.md", "export"),
@@ -246,32 +253,6 @@ fn the_quickstart() {
         background(again)
     );
     check("the_quickstart", &script);
-}
-
-/// In the network of its own nobody else is Amazon.
-const MOTO: &str = "moto_server -H 127.0.0.1 -p 5000 >moto.log 2>&1 &\nexport \
-                    AWS_ENDPOINT_URL=http://127.0.0.1:5000 AWS_ACCESS_KEY_ID=x \
-                    AWS_SECRET_ACCESS_KEY=x AWS_EC2_METADATA_DISABLED=true \
-                    AWS_CONFIG_FILE=/dev/null AWS_DEFAULT_REGION=eu-central-1\nuntil_it 'aws s3 \
-                    mb s3://example-assets >/dev/null 2>&1'\n";
-
-#[test]
-fn the_example_of_a_bucket_of_s3() {
-    let test = "the_example_of_a_bucket_of_s3";
-    if skip::tool("aws").is_none() || skip::tool("moto_server").is_none() {
-        return skip::skipped(test, "there is no `aws` or no `moto_server`");
-    }
-    let bucket = "aws s3 cp \"s3://$BUCKET/public";
-    let site = "examples/bucket-s3/site";
-    let script = format!(
-        "{MOTO}export BUCKET=example-assets\n{}{}{}until_it '{bucket}/index.html\" - | cmp -s - \
-         {site}/index.html && {bucket}/about.html\" - | cmp -s - \
-         {site}/about.html'\n{INTERRUPT}",
-        background(BUCKET[0]),
-        says("CONVERGED"),
-        text(BUCKET[1])
-    );
-    check(test, &script);
 }
 
 #[test]

@@ -171,7 +171,18 @@ impl State {
             },
             ("POST", None) => self.put(body()),
             ("PUT", Some(("services", _))) => self.put(body()),
-            _ => error(400, "INVALID_ARGUMENT", "nobody asks for that"),
+            // Who waits for a roll-out is told of its end.
+            ("POST", _) if what.ends_with(":wait") => {
+                let names: Vec<String> = self.services.keys().cloned().collect();
+                let mut last = None;
+                for name in names {
+                    last = (0..=self.looks).filter_map(|_| self.look_at(&name)).last();
+                }
+                Reply::json(200, &json!({"name": what, "done": true, "response": last}))
+            }
+            (method, _) => {
+                error(400, "INVALID_ARGUMENT", &format!("nobody asks for {method} {what}"))
+            }
         }
     }
 

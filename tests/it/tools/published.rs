@@ -12,6 +12,8 @@ use tests::dev::Dev;
 
 use super::*;
 
+mod custom;
+
 /// What of the file is about the insides of images that this machine has not, and what stands in
 /// for it: where the configurations are, and what the backend of Google's buckets alone knows.
 const INSIDES: &[(&str, &str)] = &[
@@ -51,22 +53,55 @@ fn write_program(path: &Path, text: impl AsRef<[u8]>) {
     std::fs::set_permissions(path, executable).expect("a mode can be set");
 }
 
-/// The example with what its services need, and the shell's words for what its jobs find.
-fn prepared(dev: &Dev, ecs: &EcsServer, run: &CloudRunServer) -> String {
-    let directory = dev.directory();
-    for entry in std::fs::read_dir(&directory).expect("it is there").flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if !["runners.pvn.yaml", "kubernetes.pvn.yaml", "ecs-task.json"].contains(&name.as_str()) {
+/// Leaves of the example these files and what they name, changed for here.
+fn keep_files(directory: &Path, kept: &[&str], insides: &[(&str, &str)]) {
+    for entry in std::fs::read_dir(directory).expect("it is there").flatten() {
+        if !kept.contains(&&*entry.file_name().to_string_lossy()) {
             std::fs::remove_file(entry.path()).expect("a file can be removed");
         }
     }
-    let file = directory.join("runners.pvn.yaml");
-    let mut text = std::fs::read_to_string(&file).expect("the example has it");
-    for (published, here) in INSIDES {
-        assert!(text.contains(published), "{published}");
-        text = text.replace(published, here);
+    let mut unused: Vec<_> = insides.iter().map(|(published, _)| *published).collect();
+    for name in kept.iter().filter(|name| name.ends_with(".pvn.yaml")) {
+        let file = directory.join(name);
+        let mut text = std::fs::read_to_string(&file).expect("the example has it");
+        for (published, here) in insides {
+            unused.retain(|unused| !text.contains(unused));
+            text = text.replace(published, here);
+        }
+        write(&file, text);
     }
-    write(&file, text);
+    assert_eq!(unused, [""; 0], "they stand in one of {kept:?}");
+}
+
+/// What finds the two clouds, and nothing that this machine or its owner has, as the shell's words.
+fn exported(home: &Path, ecs: &EcsServer, run: &CloudRunServer, more: &[(&str, String)]) -> String {
+    let path = |path: &Path| path.to_str().expect("the path is UTF-8").to_owned();
+    let (port, bin) = (run.address.port().to_string(), home.join("bin"));
+    let clouds = [
+        ("PATH", format!("{}:$PATH", path(&bin))),
+        ("CHECKPOINT_DISABLE", "1".to_owned()),
+        ("AWS_ENDPOINT_URL", ecs.url.clone()),
+        ("AWS_ACCESS_KEY_ID", "x".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "x".to_owned()),
+        ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
+        ("AWS_CONFIG_FILE", "/dev/null".to_owned()),
+        ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null".to_owned()),
+        ("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true".to_owned()),
+        ("CLOUDSDK_CONFIG", path(&home.join("gcloud"))),
+        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_RUN", "http://run.test/".to_owned()),
+        ("CLOUDSDK_PROXY_TYPE", "http_no_tunnel".to_owned()),
+        ("CLOUDSDK_PROXY_ADDRESS", "127.0.0.1".to_owned()),
+        ("CLOUDSDK_PROXY_PORT", port),
+    ];
+    let words: Vec<_> =
+        clouds.iter().chain(more).map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    format!("export {}", words.join(" "))
+}
+
+/// The example with what its services need, and the shell's words for what its jobs find.
+fn prepared(dev: &Dev, ecs: &EcsServer, run: &CloudRunServer) -> String {
+    let directory = dev.directory();
+    keep_files(&directory, &["runners.pvn.yaml", "kubernetes.pvn.yaml", "ecs-task.json"], INSIDES);
     write(&directory.join("network/main.tf"), TERRAFORM);
     write(&directory.join("queues/Pulumi.yaml"), "name: queues\nruntime: yaml\n");
 
@@ -82,28 +117,8 @@ fn prepared(dev: &Dev, ecs: &EcsServer, run: &CloudRunServer) -> String {
     write(&world.join("outputs"), "{}");
     write(&world.join("history"), "[]");
 
-    let (port, bin) = (run.address.port().to_string(), home.join("bin"));
-    let path = |path: &Path| path.to_str().expect("the path is UTF-8").to_owned();
-    let variables = [
-        ("PATH", format!("{}:$PATH", path(&bin))),
-        ("WORLD", path(&world)),
-        ("STACK", "example/queues".to_owned()),
-        ("CHECKPOINT_DISABLE", "1".to_owned()),
-        ("AWS_ENDPOINT_URL", ecs.url.clone()),
-        ("AWS_ACCESS_KEY_ID", "x".to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", "x".to_owned()),
-        ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
-        ("AWS_CONFIG_FILE", "/dev/null".to_owned()),
-        ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null".to_owned()),
-        ("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true".to_owned()),
-        ("CLOUDSDK_CONFIG", path(&home.join("gcloud"))),
-        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_RUN", "http://run.test/".to_owned()),
-        ("CLOUDSDK_PROXY_TYPE", "http_no_tunnel".to_owned()),
-        ("CLOUDSDK_PROXY_ADDRESS", "127.0.0.1".to_owned()),
-        ("CLOUDSDK_PROXY_PORT", port),
-    ];
-    let words = variables.map(|(name, value)| format!("{name}=\"{value}\""));
-    format!("export {}", words.join(" "))
+    let world = world.to_str().expect("the path is UTF-8").to_owned();
+    exported(home, ecs, run, &[("WORLD", world), ("STACK", "example/queues".to_owned())])
 }
 
 /// The service that somebody else makes: the file says `updateTaskDefinitionOnly`.
@@ -113,6 +128,29 @@ fn made_by_others(ecs: &EcsServer) {
     let arn = world.register(&task)["taskDefinition"]["taskDefinitionArn"].clone();
     let service = json!({"serviceName": "web", "taskDefinition": arn, "desiredCount": 3});
     world.create(&service).expect("ECS does that");
+}
+
+/// Waits until it has converged, and says yes to whatever is asked.
+fn converges(dev: &Dev, application: &str, service: &str, channel: &str) {
+    let shown = || {
+        let asked = ["services", "get", service, "--app", application, "-o", "json"];
+        let shown: Value = serde_json::from_slice(&dev.pvnctl(&asked).stdout).ok()?;
+        let channels = shown["channels"].as_array()?;
+        channels.iter().find(|at| at["channel"] == channel).cloned()
+    };
+    let mut last = Value::Null;
+    let converged = wait::within(wait::PATIENCE * 2, || {
+        let target = [service, "--app", application, "--channel", channel];
+        last = shown()?;
+        if last["status"] == "WAITING_MANUAL_APPROVAL" {
+            dev.pvnctl(&[&["services", "approve"], &target[..], &["--yes"]].concat());
+        } else if last["status"] == "CONVERGING" {
+            // The files have minutes between two looks.
+            dev.pvnctl(&[&["services", "refresh"], &target[..]].concat());
+        }
+        (last["status"] == "CONVERGED").then_some(())
+    });
+    converged.unwrap_or_else(|| panic!("{service} in {channel}: {last:#}\n{}", dev.log()));
 }
 
 #[test]
@@ -126,25 +164,8 @@ fn the_published_services_of_all_built_in_runtimes_converge() {
     let mut dev = Dev::of("prodvana");
     let environment = prepared(&dev, &ecs, &run);
     dev.start_after(&environment, &["--param", "image=v1"]);
-    let channel = |service: &str| {
-        let shown = dev.pvnctl(&["services", "get", service, "--app", "everything", "-o", "json"]);
-        let shown: Value = serde_json::from_slice(&shown.stdout).ok()?;
-        Some(shown["channels"][0].clone())
-    };
     for service in ["network", "queues", "web", "page"] {
-        let mut last = Value::Null;
-        let converged = wait::within(wait::PATIENCE * 2, || {
-            let target = [service, "--app", "everything", "--channel", "production"];
-            last = channel(service)?;
-            if last["status"] == "WAITING_MANUAL_APPROVAL" {
-                dev.pvnctl(&[&["services", "approve"], &target[..], &["--yes"]].concat());
-            } else if last["status"] == "CONVERGING" {
-                // The file has minutes between two looks.
-                dev.pvnctl(&[&["services", "refresh"], &target[..]].concat());
-            }
-            (last["status"] == "CONVERGED").then_some(())
-        });
-        converged.unwrap_or_else(|| panic!("{service}: {last:#}\n{}", dev.log()));
+        converges(&dev, "everything", service, "production");
     }
     let world = ecs.world();
     assert_eq!(world.revisions.len(), 2, "one of somebody else's and one of ours");
