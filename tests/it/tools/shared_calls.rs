@@ -9,11 +9,11 @@ use serde_json::Value;
 use tests::scheduler::{Scheduler, Start};
 use tests::wait;
 
-/// How often each of them is looked at.
-const INTERVAL: &str = "6s";
+/// How often each of them is looked at: half of it is long beside a call, also on a busy machine.
+const INTERVAL: &str = "20s";
 
-/// So many fetches are counted.
-const FETCHES: usize = 40;
+/// So many looks are counted.
+const LOOKS: usize = 30;
 
 /// How many fetches and getInfos have ended, of all services.
 fn looks(scheduler: &Scheduler) -> usize {
@@ -27,7 +27,7 @@ fn more_looks(scheduler: &Scheduler) -> usize {
     let before = looks(scheduler);
     wait::until("more looks", || {
         let more = looks(scheduler) - before;
-        (more >= FETCHES).then_some(more)
+        (more >= LOOKS).then_some(more)
     })
 }
 
@@ -150,7 +150,7 @@ application:
         log.contains("+ aws ecs describe-services --cluster prod --services own-3 --"),
         "{log}"
     );
-    assert!(!log.contains("another job"), "{log}");
+    assert!(!log.contains("a job of this scheduler"), "{log}");
 }
 
 #[test]

@@ -14,7 +14,7 @@
 //! - **An answer was asked for after the instant that the job names** (`PVN_FRESH_AFTER`). A job
 //!   that names none asks for itself, and what it is told is there for others.
 //! - **Nothing is shared across credentials**: whatever the tool could find them in is in the
-//!   digest.
+//!   digest; where a file only names what gives them, nothing is shared at all.
 //! - **No wait is without an end**, and no fetch fails for what was to save it a call: whatever is
 //!   wrong here, it asks for itself.
 
@@ -73,15 +73,28 @@ pub(super) struct SharedAnswers {
 }
 
 impl SharedAnswers {
-    /// Those to `question`, which is all but a name, that `credentials` are among: files that are
-    /// not there count, too. `None` where nobody could share them.
+    /// Those to `question`, which is all but a name, with the credentials that these files hold;
+    /// one that is not there counts, too. `elsewhere`: words of a file that lead to credentials in
+    /// places that nobody here looks at. `None` where nobody could share them.
     pub(super) fn to(
         question: &[&str],
         credentials: &[PathBuf],
+        elsewhere: &[&str],
         environment: &Environment,
     ) -> Option<Self> {
         let cache = variable(environment, CACHE_VARIABLE)?;
-        let scope = scope(question, credentials, environment);
+        let files: Vec<_> = credentials
+            .iter()
+            .map(|path| (path.as_path(), std::fs::read(path).unwrap_or_default()))
+            .collect();
+        let leads_on = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text);
+            elsewhere.iter().any(|word| text.contains(word))
+        };
+        if files.iter().any(|(_, text)| leads_on(text)) {
+            return None;
+        }
+        let scope = scope(question, &files, environment);
         let fresh_after = variable(environment, FRESH_AFTER_VARIABLE);
         Some(Self {
             directory: Path::new(cache).join("answers").join(scope),
@@ -169,7 +182,7 @@ impl SharedAnswers {
     fn known(&self, name: &str) -> Option<Value> {
         let stored = self.stored(name, self.fresh_after?)?;
         let age = now().since(stored.asked_at).as_secs();
-        say(&format!("`{name}` is told as another job of this scheduler saw it {age} s ago"));
+        say(&format!("`{name}` is told as a job of this scheduler saw it {age} s ago"));
         Some(stored.answer)
     }
 
@@ -294,7 +307,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// The digest of who asks what.
-fn scope(question: &[&str], credentials: &[PathBuf], environment: &Environment) -> String {
+fn scope(question: &[&str], files: &[(&Path, Vec<u8>)], environment: &Environment) -> String {
     let mut all = Vec::new();
     let mut add = |part: &[u8]| {
         all.extend_from_slice(&part.len().to_le_bytes());
@@ -307,10 +320,10 @@ fn scope(question: &[&str], credentials: &[PathBuf], environment: &Environment) 
         add(key.as_bytes());
         add(value.as_bytes());
     }
-    for path in credentials {
+    for (path, text) in files {
         add(path.as_os_str().as_bytes());
         // What cannot be read now may be readable later, and is another scope then.
-        add(BlobId::of(&std::fs::read(path).unwrap_or_default()).hex().as_bytes());
+        add(text);
     }
     BlobId::of(&all).hex()
 }

@@ -33,6 +33,10 @@ mod service;
 /// Most characters of the name of a session. Source: `RoleSessionName` of AssumeRole.
 const SESSION_NAME_LIMIT: usize = 64;
 
+/// What of the CLI's files leads to credentials that are not in them: a program, a login in the
+/// browser, a token in a file. Source: the CLI's reference of its configuration.
+const ELSEWHERE: &[&str] = &["credential_process", "login_session", "sso_", "web_identity_token"];
+
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EcsStep {
@@ -169,7 +173,7 @@ fn shared(
         named("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
     ];
     let files: Vec<_> = files.into_iter().flatten().collect();
-    SharedAnswers::to(&question, &files, environment)
+    SharedAnswers::to(&question, &files, ELSEWHERE, environment)
 }
 
 /// Who we are in the log of an account whose role we assume.

@@ -44,6 +44,10 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK", "1"),
 ];
 
+/// What of gcloud's configuration leads to credentials in another file. Source: its properties of
+/// the section `auth`.
+const ELSEWHERE: &[&str] = &["access_token_file", "credential_file_override"];
+
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CloudRunStep {
@@ -325,7 +329,7 @@ fn shared(arguments: &CloudRunArguments, environment: &Environment) -> Option<Sh
     .into_iter()
     .filter_map(named);
     let files: Vec<_> = files.into_iter().chain(named).collect();
-    SharedAnswers::to(&question, &files, environment)
+    SharedAnswers::to(&question, &files, ELSEWHERE, environment)
 }
 
 /// A call, for people.

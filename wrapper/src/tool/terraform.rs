@@ -115,6 +115,14 @@ const FAULTS: &[KnownFault] = &[
                 providers into the image (`terraform providers mirror`) to need no registry",
     },
     KnownFault {
+        texts: &["Unsupported state file format"],
+        seen: "terraform 1.11.4",
+        may_pass: true,
+        words: "the state cannot be read: it is damaged, or a local one is being written just now; \
+                if this stays, put back an earlier one (`terraform.tfstate.backup`, or a version \
+                that the bucket kept)",
+    },
+    KnownFault {
         texts: &[
             "Error: Error loading state",
             "Error: Failed to get existing workspaces",

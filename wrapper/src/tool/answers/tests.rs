@@ -1,3 +1,5 @@
+//! What is shared, with whom, for how long; and that nothing that is wrong here fails a job.
+
 use serde_json::json;
 
 use super::*;
@@ -26,7 +28,8 @@ impl Cache {
             fresh_after.map(|at| (FRESH_AFTER_VARIABLE.into(), at.to_string().into()));
         environment.extend(fresh_after);
         environment.extend(variables.iter().map(|(key, value)| (key.into(), value.into())));
-        SharedAnswers::to(&["tool", "place"], credentials, &environment).unwrap()
+        SharedAnswers::to(&["tool", "place"], credentials, &["credential_process"], &environment)
+            .unwrap()
     }
 }
 
@@ -99,6 +102,15 @@ fn nothing_is_shared_across_credentials() {
     assert!(is_known(&[("AWS_PROFILE", "one")]));
     std::fs::write(&keys, "[other]").unwrap();
     assert!(!is_known(&[("AWS_PROFILE", "one")]));
+    std::fs::write(&keys, "credential_process = who-knows").unwrap();
+    let environment = vec![(CACHE_VARIABLE.into(), cache.0.path().into())];
+    let shared = SharedAnswers::to(
+        &["tool"],
+        std::slice::from_ref(&keys),
+        &["credential_process"],
+        &environment,
+    );
+    assert!(shared.is_none(), "a program may give other ones each time");
 }
 
 #[test]
