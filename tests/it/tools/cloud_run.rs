@@ -36,13 +36,13 @@ service:
 }
 
 /// A cloud, and a daemon whose jobs find it.
-struct Google {
-    server: CloudRunServer,
-    scheduler: Scheduler,
+pub(super) struct Google {
+    pub(super) server: CloudRunServer,
+    pub(super) scheduler: Scheduler,
 }
 
 /// What gcloud has to know to find the server, and nobody else.
-pub(super) fn environment(port: &str) -> [(&str, &str); 6] {
+fn environment(port: &str) -> [(&str, &str); 6] {
     [
         ("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "token"),
         ("CLOUDSDK_CONFIG", "gcloud"),
@@ -55,7 +55,7 @@ pub(super) fn environment(port: &str) -> [(&str, &str); 6] {
 
 impl Google {
     /// `None`, counted as skipped, without the tool.
-    fn start(test: &str) -> Option<Self> {
+    pub(super) fn start(test: &str) -> Option<Self> {
         if !is_there("gcloud", test) {
             return None;
         }

@@ -55,13 +55,13 @@ service:
 const NAME: &str = "shop-web";
 
 /// A cloud, and a daemon whose jobs find it.
-struct Amazon {
-    server: EcsServer,
-    scheduler: Scheduler,
+pub(super) struct Amazon {
+    pub(super) server: EcsServer,
+    pub(super) scheduler: Scheduler,
 }
 
 /// What the CLI has to know to find the server, and nobody else.
-pub(super) fn environment(url: &str) -> [(&str, &str); 6] {
+fn environment(url: &str) -> [(&str, &str); 6] {
     [
         ("AWS_ENDPOINT_URL", url),
         ("AWS_ACCESS_KEY_ID", "AKIAOWN"),
@@ -74,7 +74,7 @@ pub(super) fn environment(url: &str) -> [(&str, &str); 6] {
 
 impl Amazon {
     /// `None`, counted as skipped, without the tool.
-    fn start(test: &str) -> Option<Self> {
+    pub(super) fn start(test: &str) -> Option<Self> {
         if !is_there("aws", test) {
             return None;
         }

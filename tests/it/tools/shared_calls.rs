@@ -1,13 +1,13 @@
 //! Many services of one cloud: fetches that merely have their turn share calls, and what happens is
 //! seen all the same.
 
-use fakes::cloud_run::CloudRunServer;
-use fakes::ecs::EcsServer;
-
-use super::{Followed, cloud_run, ecs, is_there};
 use serde_json::Value;
-use tests::scheduler::{Scheduler, Start};
+use tests::scheduler::Scheduler;
 use tests::wait;
+
+use super::Followed;
+use super::cloud_run::Google;
+use super::ecs::Amazon;
 
 /// How often each of them is looked at: half of it is long beside a call, also on a busy machine.
 const INTERVAL: &str = "20s";
@@ -94,12 +94,7 @@ service:
 #[test]
 fn many_ecs_services_share_calls_and_nothing_across_credentials() {
     let test = "many_ecs_services_share_calls_and_nothing_across_credentials";
-    if !is_there("aws", test) {
-        return;
-    }
-    let (server, mut scheduler) = (EcsServer::start(), Scheduler::stopped());
-    let variables = ecs::environment(&server.url);
-    scheduler.run(&Start { variables: &variables, ..Start::default() });
+    let Some(Amazon { server, scheduler }) = Amazon::start(test) else { return };
     let named = |prefix: &str, count: usize| {
         (0..count).map(|number| format!("{prefix}-{number}")).collect::<Vec<_>>()
     };
@@ -156,17 +151,7 @@ application:
 #[test]
 fn many_cloud_run_services_are_looked_at_by_one_list() {
     let test = "many_cloud_run_services_are_looked_at_by_one_list";
-    if !is_there("gcloud", test) {
-        return;
-    }
-    let (server, mut scheduler) = (CloudRunServer::start(), Scheduler::stopped());
-    let [token, config] = ["token", "gcloud"].map(|name| scheduler.home().join(name));
-    std::fs::write(&token, "good").expect("a file can be written");
-    let port = server.address.port().to_string();
-    let mut variables = cloud_run::environment(&port);
-    variables[0].1 = token.to_str().expect("the path is UTF-8");
-    variables[1].1 = config.to_str().expect("the path is UTF-8");
-    scheduler.run(&Start { variables: &variables, ..Start::default() });
+    let Some(Google { server, scheduler }) = Google::start(test) else { return };
     let mut documents = format!(
         r#"
 runtime:

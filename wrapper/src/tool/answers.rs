@@ -208,7 +208,8 @@ impl SharedAnswers {
         }
     }
 
-    /// Notes that a job wants to know of a name.
+    /// Notes that a job wants to know of a name. Not before it has waited for its turn: whoever
+    /// asks meanwhile takes those along whose mark is oldest, and so this one.
     fn want(&self, name: &str) {
         self.mark(name, "wanted");
     }
@@ -224,7 +225,7 @@ impl SharedAnswers {
     fn wanted_next(&self, own: &str, most: usize) -> Vec<String> {
         let mut wanted: BTreeMap<String, SystemTime> = BTreeMap::new();
         let mut answered: BTreeMap<String, SystemTime> = BTreeMap::new();
-        for (name, kind, changed) in prune::marks(&self.directory) {
+        for (name, kind, changed) in prune::young(&self.directory) {
             match kind.as_str() {
                 "wanted" if is_within(changed, WANTED_FOR) => drop(wanted.insert(name, changed)),
                 "answer" => drop(answered.insert(name, changed)),
@@ -253,10 +254,7 @@ impl SharedAnswers {
         let lock = self.create(&self.directory.join("lock")).ok()?;
         loop {
             match lock.try_lock() {
-                Ok(()) => {
-                    prune::old(&self.directory);
-                    return Some(lock);
-                }
+                Ok(()) => return Some(lock),
                 Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until => {
                     sleep(LOCK_LOOK)
                 }

@@ -8,19 +8,7 @@ const INSIDES: &[(&str, &str)] = &[
     ("cd \"/terraform/$STACK\"", "cd \"$STACK\""),
     ("--in, /scratch/tf.plan=fetch:plan", "--in, tf.plan=fetch:plan"),
     ("-input=false /scratch/tf.plan", "-input=false \"$OLDPWD/tf.plan\""),
-    (
-        "        volumes:
-        - name: cloud-credentials
-          source:
-            secret: {secretName: cloud-credentials}
-          mount: {mountPath: /var/run/cloud, readOnly: true}
-        - name: scratch
-          source:
-            ephemeral: {medium: MEMORY}
-          mount: {mountPath: /scratch}
-",
-        "",
-    ),
+    ("ephemeral: {medium: MEMORY}", "ephemeral: {medium: DEFAULT}"),
     (
         "        volumes:
         - name: cloud-credentials

@@ -13,23 +13,19 @@ const KEPT_FOR: Duration = Duration::from_secs(2 * 60 * 60);
 /// one of each.
 const QUESTIONS: usize = 64;
 
-/// What lies in the directory of a question: name, kind, time of change.
-pub(super) fn marks(directory: &Path) -> Vec<(String, String, SystemTime)> {
+/// What lies in the directory of a question: name, kind, time of change. What is old goes.
+pub(super) fn young(directory: &Path) -> Vec<(String, String, SystemTime)> {
     let found = entries(directory).into_iter().filter_map(|(path, metadata)| {
         let (name, kind) = path.file_name()?.to_str()?.split_once('.')?;
-        Some((name.to_owned(), kind.to_owned(), metadata.modified().ok()?))
-    });
-    found.collect()
-}
-
-/// Removes what is old of one question.
-pub(super) fn old(directory: &Path) {
-    for (name, kind, changed) in marks(directory) {
+        let changed = metadata.modified().ok()?;
         if !is_within(changed, KEPT_FOR) {
             // Whoever uses it just now has it open, or asks for himself.
-            let _ = std::fs::remove_file(directory.join(format!("{name}.{kind}")));
+            let _ = std::fs::remove_file(&path);
+            return None;
         }
-    }
+        Some((name.to_owned(), kind.to_owned(), changed))
+    });
+    found.collect()
 }
 
 /// Makes room for another question beside those that are there.
