@@ -3,6 +3,10 @@
 //!
 //! A stop is the tool's to end by: it is waited for, however long it takes; whoever asked has a
 //! deadline of his own. Once a stop was asked for nothing else is started.
+//!
+//! All that a tool prints is read here, also when nobody reads it from us any more: the wrapper
+//! around us may be killed, and a tool that writes to a pipe without a reader dies before it has
+//! saved what it did.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -75,6 +79,28 @@ pub(super) enum Output<'a> {
     Into(&'a File),
 }
 
+impl Output<'_> {
+    /// A piece of standard output; `answer`: what is kept of it.
+    fn take(&self, piece: &[u8], answer: &mut Vec<u8>) {
+        match self {
+            Self::Shown => show(io::stdout(), piece),
+            Self::Aside => show(io::stderr(), piece),
+            Self::Followed => {
+                show(io::stdout(), piece);
+                keep_end(answer, piece);
+            }
+            // Enough to see that it is too much.
+            Self::Kept if answer.len() <= ANSWER_LIMIT_BYTES => answer.extend_from_slice(piece),
+            Self::Kept | Self::Into(_) => {}
+        }
+    }
+}
+
+/// Passes a piece on at once, if anybody reads it.
+fn show(mut ours: impl Write, piece: &[u8]) {
+    let _ = ours.write_all(piece).and_then(|()| ours.flush());
+}
+
 /// Calls one program after the other.
 pub(super) struct ToolCaller {
     signals: SignalFd,
@@ -136,10 +162,8 @@ impl ToolCaller {
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .stdout(match to {
-                Output::Shown => Stdio::inherit(),
-                Output::Aside => io::stderr().as_fd().try_clone_to_owned().map_err(faulty)?.into(),
-                Output::Kept | Output::Followed => Stdio::piped(),
                 Output::Into(file) => file.try_clone().map_err(faulty)?.into(),
+                _ => Stdio::piped(),
             })
             // Of its own, so that what is sent to our group reaches it once, by us.
             .process_group(0);
@@ -153,8 +177,7 @@ impl ToolCaller {
         // We have all signals blocked, and a program that does not undo that hears of no stop.
         raw::give_mask(&mut child, signals::given());
         let mut child = child.spawn().map_err(|error| not_started(&command[0], &error))?;
-        let follows = matches!(to, Output::Followed);
-        let (status, answer, words) = self.watch(&mut child, follows).map_err(faulty)?;
+        let (status, answer, words) = self.watch(&mut child, &to).map_err(faulty)?;
         if answer.len() > ANSWER_LIMIT_BYTES {
             return Err(Fault::failed(format!(
                 "`{name}` wrote more than {ANSWER_LIMIT_BYTES} bytes where one document was \
@@ -174,12 +197,11 @@ impl ToolCaller {
         self.stopped
     }
 
-    /// Waits for the end of a program and of its output; `follows`: of standard output the end is
-    /// kept, and all is shown.
+    /// Waits for the end of a program and of its output.
     fn watch(
         &mut self,
         child: &mut Child,
-        follows: bool,
+        to: &Output<'_>,
     ) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
         let mut stdout: Option<OwnedFd> = child.stdout.take().map(OwnedFd::from);
         let mut stderr: Option<OwnedFd> = child.stderr.take().map(OwnedFd::from);
@@ -205,22 +227,11 @@ impl ToolCaller {
                 ended = child.try_wait()?.map(|status| (status, Instant::now()));
             }
             if of_stdout {
-                stdout = read(stdout, |piece| {
-                    if follows {
-                        let mut ours = io::stdout();
-                        // Nobody may read it.
-                        let _ = ours.write_all(piece).and_then(|()| ours.flush());
-                        keep_end(&mut answer, piece);
-                    } else if answer.len() <= ANSWER_LIMIT_BYTES {
-                        // Enough to see that it is too much.
-                        answer.extend_from_slice(piece);
-                    }
-                })?;
+                stdout = read(stdout, |piece| to.take(piece, &mut answer))?;
             }
             if of_stderr {
                 stderr = read(stderr, |piece| {
-                    // Nobody may read it.
-                    let _ = io::stderr().write_all(piece);
+                    show(io::stderr(), piece);
                     keep_end(&mut words, piece);
                 })?;
             }
@@ -262,7 +273,11 @@ impl ToolCaller {
             if !signals::is_forwarded(number) {
                 continue;
             }
-            self.stopped |= is_stop(number);
+            // Who asks again, as whoever finds us without the wrapper around us does, means the same
+            // stop; terraform takes a second one for "at once", and loses what it was making.
+            if is_stop(number) && std::mem::replace(&mut self.stopped, true) {
+                continue;
+            }
             if let (Some(pid), Some(signal)) =
                 (Pid::from_raw(child.id().cast_signed()), signals::of(number))
             {

@@ -222,6 +222,23 @@ fn a_stop_is_the_tools_to_end_by() {
 }
 
 #[test]
+fn an_apply_ends_well_when_the_wrapper_around_it_is_killed() {
+    let Some(world) = World::new("an_apply_ends_well_when_the_wrapper_around_it_is_killed") else {
+        return;
+    };
+    let slow = world.run(&["plan", "--pre-run", "export TF_VAR_slow=2"]);
+    assert_eq!(slow.code, 2, "{}", slow.stderr);
+    let running = world.apply().spawn();
+    until("the resource is being made", || world.path("made.txt").exists().then_some(()));
+    running.signal(9);
+    // It prints the end of what it makes before it saves the state.
+    let lock = world.path(".terraform.tfstate.lock.info");
+    until("terraform to have ended", || (!lock.exists()).then_some(()));
+    let state = std::fs::read_to_string(world.path("terraform.tfstate")).unwrap_or_default();
+    assert!(state.contains("\"name\": \"made\""), "what was made is in no state: {state}");
+}
+
+#[test]
 fn what_runs_first_has_the_last_word_on_the_environment_and_its_failure_is_no_work() {
     let Some(world) = World::new("what_runs_first_has_the_last_word") else { return };
     let run = world.run(&["plan", "--pre-run", "cd elsewhere", "--pre-run", "true"]);
