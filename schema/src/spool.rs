@@ -133,6 +133,10 @@ pub fn order_pieces(mut bytes: &[u8]) -> impl Iterator<Item = (Stream, u64)> {
     })
 }
 
+/// Time that a command gets between the request to stop and KILL where nothing says otherwise,
+/// milliseconds.
+pub const KILL_AFTER_MS: u64 = 10_000;
+
 /// What `claim` holds, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -143,9 +147,18 @@ pub enum Claim {
         pid: i32,
         /// When it made the claim.
         at: Timestamp,
+        /// Time that its command gets between the request to stop and KILL, milliseconds: for
+        /// whoever has to stop the command when the wrapper is no more. Wrappers before this field
+        /// was there had none in mind but the usual one.
+        #[serde(default = "usual_kill_after")]
+        kill_after_ms: u64,
     },
     /// A daemon: nobody starts the command.
     Scheduler,
+}
+
+const fn usual_kill_after() -> u64 {
+    KILL_AFTER_MS
 }
 
 /// Whether `name` can name a declared output: 1 to [`OUTPUT_NAME_LIMIT`] of `A-Z a-z 0-9 . _ -`,
@@ -217,9 +230,16 @@ mod tests {
 
     #[test]
     fn a_claim_reads_back_what_it_wrote() {
-        let claim = Claim::Wrapper { pid: 42, at: Timestamp::from_millis(7) };
-        let text = serde_json::to_string(&claim).unwrap();
-        assert_eq!(text, r#"{"wrapper":{"pid":42,"at":"1970-01-01T00:00:00.007Z"}}"#);
-        assert_eq!(serde_json::from_str::<Claim>(&text).unwrap(), claim);
+        let claim = |kill_after_ms| Claim::Wrapper {
+            pid: 42,
+            at: Timestamp::from_millis(7),
+            kill_after_ms,
+        };
+        let text = serde_json::to_string(&claim(5)).unwrap();
+        let expected = r#"{"wrapper":{"pid":42,"at":"1970-01-01T00:00:00.007Z","killAfterMs":5}}"#;
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<Claim>(&text).unwrap(), claim(5));
+        let old = r#"{"wrapper":{"pid":42,"at":"1970-01-01T00:00:00.007Z"}}"#;
+        assert_eq!(serde_json::from_str::<Claim>(old).unwrap(), claim(10_000));
     }
 }

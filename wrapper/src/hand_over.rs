@@ -104,7 +104,7 @@ impl ReportSink {
         began: Began,
     ) -> Self {
         if let Some(directory) = args::job_of(raw)
-            && let Ok(job) = JobSlot::claim(&directory, began.timestamp())
+            && let Ok(job) = JobSlot::claim(&directory, began.timestamp(), Duration::ZERO)
         {
             return Self::Job(job);
         }

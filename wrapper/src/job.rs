@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use schema::id::BlobId;
 use schema::report::Report;
 use schema::spool::{self, Claim};
-use schema::time::Timestamp;
+use schema::time::{Timestamp, millis};
 
 use crate::args::DELIVER_FOR;
 use crate::copying;
@@ -37,7 +38,11 @@ pub(crate) enum ClaimError {
 
 impl JobSlot {
     /// Makes the claim, or finds that another was first.
-    pub(crate) fn claim(directory: &Path, now: Timestamp) -> Result<Self, ClaimError> {
+    pub(crate) fn claim(
+        directory: &Path,
+        now: Timestamp,
+        kill_after: Duration,
+    ) -> Result<Self, ClaimError> {
         let shown = || directory.display().to_string();
         let path = directory.join(spool::CLAIM);
         let claim = File::options().write(true).create_new(true).mode(0o600).open(&path).map_err(
@@ -63,6 +68,7 @@ impl JobSlot {
         let text = serde_json::to_vec(&Claim::Wrapper {
             pid: rustix::process::getpid().as_raw_nonzero().get(),
             at: now,
+            kill_after_ms: millis(kill_after).unsigned_abs(),
         });
         (&claim).write_all(&text.expect("a claim is JSON")).map_err(faulty)?;
         Ok(Self {

@@ -135,7 +135,7 @@ fn exec(options: &ExecArguments, inherited: &Inherited, began: Began) -> u8 {
     let job = match options
         .job
         .as_deref()
-        .map(|directory| JobSlot::claim(directory, began.timestamp()))
+        .map(|directory| JobSlot::claim(directory, began.timestamp(), options.kill_after))
         .transpose()
     {
         Ok(job) => job,

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use schema::spool;
 use schema::wire::KILL_AFTER_VARIABLE;
 
 use crate::args::{
@@ -72,7 +73,7 @@ fn plain(command: Vec<OsString>) -> ExecArguments {
         expect: None,
         timeout: None,
         idle_timeout: None,
-        kill_after: Duration::from_secs(10),
+        kill_after: Duration::from_millis(spool::KILL_AFTER_MS),
         signal_scope: SignalScope::Child,
         stop_signal: rustix::process::Signal::TERM.as_raw(),
         leave_running: false,

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -29,6 +30,15 @@ pub(super) enum SpoolContents {
     NeverStarted,
     /// A wrapper started it, is gone, and left no report.
     Lost,
+}
+
+/// What the wrapper said that claimed a job.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WrapperClaim {
+    pub(super) pid: i32,
+    pub(super) at: Timestamp,
+    /// Time that its command gets between the request to stop and KILL.
+    pub(super) kill_after: Duration,
 }
 
 /// The spool directory of a job.
@@ -147,10 +157,12 @@ impl SpoolDirectory {
         }
     }
 
-    /// Which wrapper claimed it, and when, if one did.
-    pub(super) fn claim(&self) -> Option<(i32, Timestamp)> {
+    /// What the wrapper said that claimed it, if one did.
+    pub(super) fn claim(&self) -> Option<WrapperClaim> {
         match File::open(self.path.join(spool::CLAIM)).and_then(|claim| read_claim(&claim)) {
-            Ok(Some(Claim::Wrapper { pid, at })) => Some((pid, at)),
+            Ok(Some(Claim::Wrapper { pid, at, kill_after_ms })) => {
+                Some(WrapperClaim { pid, at, kill_after: Duration::from_millis(kill_after_ms) })
+            }
             // Unreadable is as good as not there yet: it is asked again, and the end is told in any
             // case.
             _ => None,

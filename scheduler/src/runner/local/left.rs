@@ -8,29 +8,34 @@
 //! | an orphan of whoever has those of a wrapper that an earlier daemon started, begun since, in our control groups, in another session, of no other job | it may be the job's |
 //!
 //! When the first two find nothing and there is no third, everything of the job is known to be
-//! gone. What is the job's gets TERM and KILL. What may be the job's is left alone and waited for:
-//! then the job is not known to be gone, and that is told as such until it has ended.
+//! gone. What is the job's is asked to end and killed ([`end`]). What may be the job's is left alone
+//! and waited for: then the job is not known to be gone, and that is told as such until it has
+//! ended.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, WaitId, WaitIdOptions};
 use schema::id::JobId;
 use schema::report::Report;
+use schema::spool;
 use schema::time::Timestamp;
+
+use crate::runner::JobWait;
 
 use super::table::{Process, ProcessTable, Row, ticks_ago};
 
-/// Time that what is left gets between TERM and KILL. Source: the wrapper's `--kill-after`.
-const GRACE: Duration = Duration::from_secs(10);
+mod end;
 
-/// Time after KILL until what is still there is told as not gone.
-const KILLED_GRACE: Duration = Duration::from_secs(2);
+pub(super) use end::{EndOfLeft, end};
 
-/// How often what is left is looked at meanwhile. It is nobody's child that could tell its end.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time between the request to stop and KILL where the claim does not say it.
+pub(super) const USUAL_KILL_AFTER: Duration = Duration::from_millis(spool::KILL_AFTER_MS);
+
+/// How many processes are named for people.
+const SHOWN: usize = 3;
 
 /// How often what cannot be ended, or may be the job's, is looked at: it may take days.
 pub(super) const LONG_LOOK: Duration = Duration::from_secs(1);
@@ -92,6 +97,8 @@ pub(super) fn was_before_boot(at: Timestamp, now: Timestamp) -> bool {
 pub(super) struct LeftOvers {
     /// The job's.
     pub(super) certain: Vec<Process>,
+    /// Those of them that no other one of them started, as far as is known: who is asked to end.
+    roots: Vec<Process>,
     /// May be the job's.
     pub(super) possible: Vec<Process>,
 }
@@ -106,27 +113,45 @@ impl LeftOvers {
         self.all().next().is_none()
     }
 
-    /// For people, as the end of a sentence; `count` processes were stopped.
-    pub(super) fn words(&self, count: usize) -> String {
-        let name = |all: &[Process]| {
-            all.iter().take(3).map(|process| process.words()).collect::<Vec<_>>().join(", ")
-        };
-        match (self.certain.as_slice(), self.possible.as_slice(), count) {
-            ([], [], 0) => String::new(),
-            ([], [], 1) => "; the process that it left was stopped".to_owned(),
-            ([], [], _) => format!("; the {count} processes that it left were stopped"),
-            ([], possible, _) => {
+    /// What is told while it is asked to end, of a job whose wrapper is gone as `how` says; `None`
+    /// when nothing of it is there.
+    pub(super) fn wait(&self, how: &str, kill_at: Timestamp) -> Option<JobWait> {
+        (!self.certain.is_empty()).then(|| JobWait {
+            why: format!(
+                "{how}; what it left was asked to stop and still runs: {}",
+                named(&self.roots)
+            ),
+            ends_when: format!(
+                "it has ended by itself, or is killed at {kill_at}; cancelling the job twice kills \
+                 it at once"
+            ),
+            until: kill_at,
+            surroundings: false,
+            is_unseen: true,
+        })
+    }
+
+    /// What is still there, for people, as the end of a sentence.
+    pub(super) fn words(&self) -> String {
+        match (self.certain.as_slice(), self.possible.as_slice()) {
+            ([], []) => String::new(),
+            ([], possible) => {
                 format!(
                     "; {} may be one that it left: it began since and nothing says whose it is",
-                    name(possible)
+                    named(possible)
                 )
             }
-            (certain, _, _) => format!(
+            (certain, _) => format!(
                 "; some of its processes are still there and could not be stopped: {}",
-                name(certain)
+                named(certain)
             ),
         }
     }
+}
+
+/// Some of these, for people.
+fn named(all: &[Process]) -> String {
+    all.iter().take(SHOWN).map(|process| process.words()).collect::<Vec<_>>().join(", ")
 }
 
 /// What jobs left running on purpose, by this daemon's knowledge: it is nobody's left-over.
@@ -245,48 +270,18 @@ fn look(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
             .filter_map(|pid| Some(table.rows.get(pid)?.process))
             .collect()
     };
-    let (certain, possible) = (processes(&certain), processes(&possible));
+    let is_root = |pid: &i32| !table.rows.get(pid).is_some_and(|row| certain.contains(&row.parent));
+    let roots = certain.iter().copied().filter(is_root).collect();
     Ok(LeftOvers {
-        possible: possible.into_iter().filter(|process| !certain.contains(process)).collect(),
-        certain,
+        roots: processes(&roots),
+        possible: processes(&possible.difference(&certain).copied().collect()),
+        certain: processes(&certain),
     })
 }
 
 pub(super) async fn look_later(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
     let trace = trace.clone();
     tokio::task::spawn_blocking(move || look(job, &trace)).await.map_err(std::io::Error::other)?
-}
-
-/// Ends what a lost wrapper left of the job: TERM, then KILL. Says how many there were, and what is
-/// left now.
-pub(super) async fn end(job: JobId, trace: &Trace) -> std::io::Result<(usize, LeftOvers)> {
-    let mut left = look_later(job, trace).await?;
-    let mut seen: BTreeSet<Process> = left.certain.iter().copied().collect();
-    for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, KILLED_GRACE)] {
-        let until = tokio::time::Instant::now() + patience;
-        let mut asked = BTreeSet::new();
-        while !left.certain.is_empty() {
-            for process in &left.certain {
-                if asked.insert(*process) || signal == Signal::KILL {
-                    signal_one(*process, signal);
-                }
-            }
-            if tokio::time::Instant::now() >= until {
-                break;
-            }
-            tokio::time::sleep(LOOK).await;
-            left = look_later(job, trace).await?;
-            seen.extend(&left.certain);
-        }
-    }
-    Ok((seen.len(), left))
-}
-
-fn signal_one(process: Process, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(process.pid).filter(|_| process.lives()) {
-        // Gone meanwhile, or another user's; the next look tells.
-        let _ = rustix::process::kill_process(pid, signal);
-    }
 }
 
 /// Returns once all of it has ended, and what it may have started meanwhile.
@@ -323,6 +318,6 @@ pub(super) fn reported(report: &Report) -> LeftOvers {
     let leaked = report.leaked.iter().filter(|left| left.alive);
     LeftOvers {
         certain: leaked.filter_map(|left| Process::of(left.pid)).collect(),
-        possible: Vec::new(),
+        ..LeftOvers::default()
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::collect;
-use super::directory::SpoolContents;
+use super::directory::{SpoolContents, WrapperClaim};
 use super::left::{self, LeftOvers, Trace};
 use super::process::Wrapper;
 use super::{End, LocalInner, RunnerEvent};
@@ -55,8 +55,10 @@ const NO_ROOM_LONGEST: Duration = Duration::from_secs(15);
 #[derive(Default)]
 struct Seen {
     trace: Option<Trace>,
-    /// Whether the job was claimed: its command may have begun.
-    claimed: bool,
+    /// With it the job was claimed: its command may have begun.
+    claim: Option<WrapperClaim>,
+    /// How many stops were passed on to it.
+    stops: u32,
 }
 
 /// Where a job's task stands.
@@ -109,15 +111,17 @@ impl LocalInner {
             at = match at {
                 TaskPhase::Running(wrapper) => {
                     seen.trace = self.trace(job, &wrapper);
-                    seen.claimed |= matches!(wrapper, Wrapper::Adopted(_));
-                    self.wait(job, wrapper, &mut stops, &mut seen.claimed).await
+                    if matches!(wrapper, Wrapper::Adopted(_)) {
+                        seen.claim = seen.claim.or_else(|| self.directory(job).claim());
+                    }
+                    self.wait(job, wrapper, &mut stops, &mut seen).await
                 }
                 TaskPhase::Found(SpoolContents::Claiming) if looks < CLAIMING_LOOKS => {
                     looks += 1;
                     tokio::time::sleep(CLAIMING_LOOK).await;
                     self.look(job).await
                 }
-                TaskPhase::Found(found) => self.found(job, found, &seen).await,
+                TaskPhase::Found(found) => self.found(job, found, &mut stops, &mut seen).await,
                 TaskPhase::NoRoom(lack) => {
                     // Once: nothing else tells it where the disk says that it has room, as with a
                     // quota.
@@ -174,7 +178,7 @@ impl LocalInner {
     pub(super) fn trace(&self, job: JobId, wrapper: &Wrapper) -> Option<Trace> {
         match wrapper {
             Wrapper::Started(child) => Some(Trace::of_child(child.id())),
-            Wrapper::Adopted(_) => Trace::of_living(self.directory(job).claim()?.0),
+            Wrapper::Adopted(_) => Trace::of_living(self.directory(job).claim()?.pid),
         }
     }
 
@@ -184,9 +188,8 @@ impl LocalInner {
         job: JobId,
         mut wrapper: Wrapper,
         stops: &mut mpsc::Receiver<()>,
-        claimed: &mut bool,
+        seen: &mut Seen,
     ) -> TaskPhase {
-        let mut asked = 0;
         let mut kill_at: Option<Instant> = None;
         let mut tell = Some(
             Instant::now()
@@ -208,13 +211,13 @@ impl LocalInner {
                     }
                 },
                 Some(()) = stops.recv() => {
-                    asked += 1;
+                    seen.stops += 1;
                     // One that somebody stopped would hear of nothing.
                     wrapper.signal(Signal::CONT);
                     // Two of the same that arrive together count as one; the wrapper takes either
                     // for a stop.
-                    wrapper.signal(if asked % 2 == 1 { Signal::TERM } else { Signal::INT });
-                    if asked > 1 {
+                    wrapper.signal(if seen.stops % 2 == 1 { Signal::TERM } else { Signal::INT });
+                    if seen.stops > 1 {
                         kill_at = kill_at.or(Some(Instant::now() + WRAPPER_GRACE));
                     }
                 }
@@ -223,8 +226,12 @@ impl LocalInner {
                         kill_at = None;
                         wrapper.signal(Signal::KILL);
                     } else {
-                        *claimed |= self.tell_started(job).await;
-                        tell = if *claimed { None } else { Some(Instant::now() + STARTED_AFTER) };
+                        let claim = self.tell_started(job).await;
+                        seen.claim = seen.claim.or(claim);
+                        tell = match seen.claim {
+                            Some(_) => None,
+                            None => Some(Instant::now() + STARTED_AFTER),
+                        };
                     }
                 }
                 () = self.followed.detach.cancelled() => return TaskPhase::Detached,
@@ -233,15 +240,11 @@ impl LocalInner {
     }
 
     /// Tells that the job runs, when its wrapper has claimed it.
-    async fn tell_started(&self, job: JobId) -> bool {
+    async fn tell_started(&self, job: JobId) -> Option<WrapperClaim> {
         let directory = self.directory(job);
-        match self.blocking.run(move || directory.claim()).await {
-            Some((_, at)) => {
-                self.followed.tell(&self.news, RunnerEvent::Started { job, at }).await;
-                true
-            }
-            None => false,
-        }
+        let claim = self.blocking.run(move || directory.claim()).await?;
+        self.followed.tell(&self.news, RunnerEvent::Started { job, at: claim.at }).await;
+        Some(claim)
     }
 
     /// Looks at a job. What one that is over left goes into the blob store at once, in the same
@@ -268,7 +271,13 @@ impl LocalInner {
     }
 
     /// What a directory says, taken further.
-    async fn found(&self, job: JobId, found: SpoolContents, seen: &Seen) -> TaskPhase {
+    async fn found(
+        &self,
+        job: JobId,
+        found: SpoolContents,
+        stops: &mut mpsc::Receiver<()>,
+        seen: &mut Seen,
+    ) -> TaskPhase {
         match found {
             SpoolContents::Reported(report) => {
                 self.collect(job, report).await.map_or_else(TaskPhase::NoRoom, over)
@@ -297,10 +306,10 @@ impl LocalInner {
                 )
             }
             SpoolContents::NeverStarted | SpoolContents::Nothing => {
-                self.unclaimed(job, matches!(found, SpoolContents::Nothing), seen).await
+                self.unclaimed(job, matches!(found, SpoolContents::Nothing), stops, seen).await
             }
             SpoolContents::Claiming | SpoolContents::Lost => {
-                self.lost(job, seen.trace.as_ref(), KILLED).await
+                self.lost(job, KILLED, stops, seen).await
             }
         }
     }

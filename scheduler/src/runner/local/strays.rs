@@ -11,7 +11,7 @@ use schema::id::{InstanceId, JobId};
 
 use super::deleted::remove_instances;
 use super::directory::SpoolContents;
-use super::left::{self, LONG_LOOK, LeftOvers, Trace};
+use super::left::{self, LONG_LOOK, LeftOvers, Trace, USUAL_KILL_AFTER};
 use super::process::Wrapper;
 use super::pursue::{CLAIMING_LOOK, CLAIMING_LOOKS};
 use super::{LocalInner, LocalRunner};
@@ -181,8 +181,10 @@ impl LocalInner {
         self.strays
             .leaves(job, "its wrapper was killed, and what it left is being stopped".to_owned());
         loop {
-            match left::end(job, trace).await {
-                Ok((_, left)) => return self.left_is_gone(job, Some(trace), left).await,
+            let kill_after =
+                self.directory(job).claim().map_or(USUAL_KILL_AFTER, |claim| claim.kill_after);
+            match left::end(job, trace, kill_after, std::future::pending()).await {
+                Ok(ended) => return self.left_is_gone(job, Some(trace), ended.left).await,
                 Err(error) => {
                     tracing::error!(%job, %error, "failed to look for left-over processes");
                     tokio::time::sleep(LONG_LOOK).await;
@@ -197,7 +199,7 @@ impl LocalInner {
         if left.is_nothing() {
             return;
         }
-        self.strays.leaves(job, format!("its wrapper is gone{}", left.words(0)));
+        self.strays.leaves(job, format!("its wrapper is gone{}", left.words()));
         let removed = async {
             while self.has_directory(job) {
                 tokio::time::sleep(LONG_LOOK).await;

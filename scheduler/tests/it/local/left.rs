@@ -5,6 +5,8 @@
 use super::recovery::is_alive;
 use super::*;
 
+mod end;
+
 /// Held by a test that kills a wrapper or leaves processes which do not say whose they are: the
 /// daemons of all tests are one process, and so the orphans of one are taken for those of another.
 pub(super) static ORPHANS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
