@@ -139,7 +139,7 @@ pub const KILL_AFTER_MS: u64 = 10_000;
 
 /// What `claim` holds, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Claim {
     /// A wrapper: it starts the command.
     Wrapper {

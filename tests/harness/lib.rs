@@ -19,5 +19,6 @@ pub mod programs;
 pub mod reader;
 pub mod scheduler;
 pub mod skip;
+pub mod spool;
 pub mod terminal;
 pub mod wait;

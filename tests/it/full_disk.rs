@@ -9,7 +9,7 @@ use serde_json::Value;
 use tests::disk::{Ext4Disk, MountsBelow, SmallDisk};
 use tests::files::Files;
 use tests::scheduler::{Scheduler, Start};
-use tests::{programs, skip, wait};
+use tests::{programs, skip, spool, wait};
 
 mod failed;
 mod unwritten_log;
@@ -57,9 +57,7 @@ fn held_on_a_full_disk(scheduler: &mut Scheduler, disk: &SmallDisk, last: &str) 
 
 /// The process that claimed the job.
 fn wrapper(job: &Path) -> PathBuf {
-    let claim: Value = serde_json::from_slice(&std::fs::read(job.join("claim")).expect("a claim"))
-        .expect("a claim is JSON");
-    Path::new("/proc").join(claim["wrapper"]["pid"].to_string())
+    Path::new("/proc").join(spool::wrapper(job).to_string())
 }
 
 fn let_go(scheduler: &Scheduler) {

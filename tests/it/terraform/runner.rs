@@ -1,5 +1,7 @@
 //! `terraformRunner`, from its document to repaired drift, and written out by `runtimes eject`.
 
+use tests::spool;
+
 use super::*;
 
 const EXAMPLE: &str = "terraform-runner";
@@ -90,6 +92,44 @@ fn what_only_adds_goes_through_and_what_replaces_is_asked_about_and_named() {
     world.approve("staging");
     world.channel_becomes("staging", "CONVERGED");
     assert_eq!(std::fs::read_to_string(&site).expect("the site is there"), "v1", "repaired");
+}
+
+#[test]
+fn an_apply_whose_wrapper_is_killed_ends_by_terraform_itself_and_its_state_is_saved() {
+    let scheduler = changed_example(EXAMPLE, |root| {
+        let file = root.join("site/main.tf");
+        let text = std::fs::read_to_string(&file).expect("the example can be read");
+        // Once, and longer than anybody waits here.
+        let slow = "test -e was-slow || { touch was-slow; sleep 600; }; printf";
+        let changed = text.replacen("command     = \"printf", &format!("command = \"{slow}"), 1);
+        assert_ne!(changed, text, "the example writes a file");
+        std::fs::write(&file, changed).expect("a file can be written");
+    });
+    let Some(scheduler) = scheduler else { return };
+    let world = world(&scheduler);
+    world.channel_becomes("staging", "WAITING_MANUAL_APPROVAL");
+    world.approve("staging");
+    let site = scheduler.home().join("example/site");
+    wait::until("terraform to be at work", || site.join("was-slow").exists().then_some(()));
+    let apply = world.jobs("apply")[0]["id"].as_str().expect("a job has an id").to_owned();
+    let wrapper = spool::wrapper(&scheduler.data().join("spool").join(&apply));
+    let wrapper = nix::unistd::Pid::from_raw(wrapper);
+    nix::sys::signal::kill(wrapper, nix::sys::signal::Signal::SIGKILL).expect("it runs");
+
+    let ended = wait::until("its end to be told", || {
+        let job = scheduler.ok(&["jobs", "get", &apply]);
+        job.contains("UNKNOWN").then_some(job)
+    });
+    let state = std::fs::read_to_string(site.join("staging.tfstate")).unwrap_or_default();
+    assert!(state.contains("\"tainted\""), "what was being made is in no state: {state}");
+    assert!(ended.contains("processes that it left were stopped"), "{ended}");
+    assert!(!ended.contains("SIGKILL"), "{ended}");
+    let target = ["site", "--app", "planned-infrastructure", "--channel", "staging"];
+    scheduler.ok(&[&["services", "retry"], &target[..]].concat());
+    world.channel_becomes("staging", "WAITING_MANUAL_APPROVAL");
+    world.approve("staging");
+    world.channel_becomes("staging", "CONVERGED");
+    assert_eq!(std::fs::read_to_string(site.join("staging.txt")).expect("the site is there"), "v1");
 }
 
 #[test]
