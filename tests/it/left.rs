@@ -51,12 +51,17 @@ applied 1
 ";
 
 fn check(test: &str, first: &str, script: &str) {
+    check_as("", test, first, script);
+}
+
+/// `prefix`: of the daemon's command line.
+fn check_as(prefix: &str, test: &str, first: &str, script: &str) {
     let Some(reader) = Reader::checkout(test) else { return };
     std::fs::write(reader.root().join("left.sh"), "echo $$ > left\nexec sleep 1000\n")
         .expect("a file can be written");
     std::fs::write(reader.root().join("left.pvn.yaml"), config(first, ""))
         .expect("a file can be written");
-    reader.succeeds(&format!("AS=\n{BEGIN}{script}"));
+    reader.succeeds(&format!("AS={prefix}\n{BEGIN}{script}"));
 }
 
 #[test]
@@ -101,6 +106,20 @@ fn p1_an_apply_that_shed_all_that_tells_whose_it_is_is_waited_for_after_a_restar
         test,
         first,
         &format!("{BOTH_KILLED_WHILE_AWAY}shows 'may be one that it left'\n{HELD_BACK}{by_hand}"),
+    );
+}
+
+#[test]
+fn what_began_in_a_session_older_than_a_killed_wrapper_is_not_taken_for_one_of_its_processes() {
+    let test =
+        "what_began_in_a_session_older_than_a_killed_wrapper_is_not_taken_for_one_of_its_processes";
+    // The shell is the daemon's parent, as of one that was started by hand, but not of its session.
+    check_as(
+        "setsid",
+        test,
+        "exec sh left.sh",
+        "kill -9 $daemon; wait $daemon || true\nkill -9 \"$(cat wrapper.pid)\" \"$(cat left)\"\n\
+         sleep 1000 & other=$!\nserve\nshows CONVERGED\napplied 2\nkill -0 $other\nkill $other\n",
     );
 }
 

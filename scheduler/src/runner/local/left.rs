@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | the wrapper's session, or the job's id in the environment; and all that descends from such a process | it is the job's |
 //! | an orphan that came to us: this daemon takes in orphans below it ([`take_in_orphans`]), and only wrappers start processes outside its session | it is a lost job's, whatever it did to session and environment |
-//! | an orphan of whoever has those of a wrapper that an earlier daemon started, begun since, in our control groups, in another session, of no other job | it may be the job's |
+//! | an orphan of whoever has those of a wrapper that an earlier daemon started, begun since, in our control groups, in another session that is not older than the wrapper either, of no other job | it may be the job's |
 //!
 //! When the first two find nothing and there is no third, everything of the job is known to be
 //! gone. What is the job's is asked to end and killed ([`end`]). What may be the job's is left alone
@@ -137,7 +137,8 @@ impl LeftOvers {
             ([], []) => String::new(),
             ([], possible) => {
                 format!(
-                    "; {} may be one that it left: it began since and nothing says whose it is",
+                    "; {} may be one that it left: it began since and nothing says whose it is, so \
+                     it is left alone; end it if it is the job's",
                     named(possible)
                 )
             }
@@ -241,6 +242,12 @@ fn look(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
         None => table.ancestors(own).into_iter().chain([1, own]).collect(),
     };
     let groups = table.rows.get(&own).and_then(Row::groups);
+    // Nobody can join a session: whoever is in one that was there before the wrapper is not the
+    // the job's: another child of the shell that started us, for one.
+    // And 0 is a session from outside our process namespace.
+    let is_in_an_older_session = |row: &Row| {
+        row.session == 0 || table.rows.get(&row.session).is_some_and(|leader| !since(leader))
+    };
     let spared = table.with_descendants(
         spared().iter().filter(|process| process.lives()).map(|process| process.pid).collect(),
     );
@@ -257,7 +264,7 @@ fn look(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
         {
             if row.parent == own {
                 certain.insert(pid);
-            } else if row.groups() == groups {
+            } else if !is_in_an_older_session(row) && row.groups() == groups {
                 orphans.insert(pid);
             }
         }
