@@ -72,7 +72,7 @@ pub(crate) fn of_fetch(
         }
         (Outcome::Cancelled { .. }, _) => error("was cancelled".to_owned(), Blame::Person),
         (Outcome::Unknown { why, .. }, _) => {
-            error(format!("ended nobody knows how: {why}"), Blame::Command)
+            error(format!("ended with an unknown outcome: {why}"), Blame::Command)
         }
     };
     Observation { source: ObservationSource::Job(job.id), at, result }

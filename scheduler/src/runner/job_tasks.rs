@@ -20,7 +20,7 @@ const STOPS_WAITING: usize = 4;
 
 /// What is told of a job whose task panicked. The panic itself is in the daemon's log.
 pub(super) const DIED: &str = "the task that looked after it panicked, a defect of pvn (the \
-                               daemon's log has the details); how it ended nobody knows: look at \
+                               daemon's log has the details); how it ended is unknown: look at \
                                it where it runs";
 
 /// The tasks of a runner.

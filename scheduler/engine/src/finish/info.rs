@@ -61,6 +61,6 @@ fn read(job: &Job, outcome: Outcome) -> Result<Vec<Info>, String> {
         Outcome::BadOutput { why } => Err(why),
         Outcome::TimedOut => Err(timed_out(job)),
         Outcome::Cancelled { .. } => Err("was cancelled".to_owned()),
-        Outcome::Unknown { why, .. } => Err(format!("ended nobody knows how: {why}")),
+        Outcome::Unknown { why, .. } => Err(format!("ended with an unknown outcome: {why}")),
     }
 }

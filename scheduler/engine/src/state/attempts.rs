@@ -274,7 +274,7 @@ impl ApplyEnd {
             }
             Self::Misfired(why) => format!("could not be started: {why}"),
             Self::Failed(why) => why.clone(),
-            Self::Unknown(why) => format!("ended nobody knows how: {why}"),
+            Self::Unknown(why) => format!("ended with an unknown outcome: {why}"),
             Self::Cancelled(who) => format!("was cancelled by {who}"),
         }
     }
