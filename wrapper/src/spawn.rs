@@ -88,7 +88,9 @@ pub(crate) fn start(
     terminal: Option<Terminal>,
 ) -> Result<SpawnedCommand, SpawnRefusal> {
     let name = &command[0];
-    let path = find(name, environment)?;
+    let path =
+        environment.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
+    let path = find(name, path)?;
     let arguments = command
         .iter()
         .map(|argument| c_string(argument.as_bytes().to_owned()))
@@ -182,8 +184,9 @@ fn c_string(bytes: Vec<u8>) -> Result<CString, SpawnRefusal> {
     })
 }
 
-/// The file to execute, as `execvp` would find it.
-fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Result<PathBuf, SpawnRefusal> {
+/// The file to execute, as `execvp` would find it; `path`: PATH. One that is there and may not be
+/// executed is found where there is no other.
+pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, SpawnRefusal> {
     let not_found =
         |why: String| Err(SpawnRefusal { code: exit::NOT_FOUND, why, surroundings: false });
     if name.is_empty() {
@@ -192,10 +195,7 @@ fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Result<PathBuf, S
     if name.as_bytes().contains(&b'/') {
         return Ok(name.into());
     }
-    let path = environment
-        .iter()
-        .find(|(key, _)| key == "PATH")
-        .map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
+    let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     let mut seen_but_not_executable = None;
     for directory in path.as_bytes().split(|byte| *byte == b':') {
         let directory = if directory.is_empty() {
@@ -233,7 +233,7 @@ fn is_directory(path: &Path) -> bool {
 }
 
 /// What the kernel's refusal to execute `path` means.
-fn refused(name: &OsStr, path: &Path, error: std::io::Error) -> SpawnRefusal {
+pub(crate) fn refused(name: &OsStr, path: &Path, error: std::io::Error) -> SpawnRefusal {
     let shown = name.to_string_lossy();
     let number = error.raw_os_error().map(Errno::from_raw_os_error);
     let (code, why) = match number {

@@ -189,8 +189,10 @@ impl TerraformStep {
 
     pub(super) fn run(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {
         let is_check = matches!(self, Self::Check(_));
-        let Some(program) = first_on_path(PROGRAMS) else {
-            return if is_check { check::without_program() } else { Err(Fault::failed(NONE)) };
+        let program = match first_on_path(PROGRAMS, NONE) {
+            Ok(program) => program,
+            Err(why) if is_check => return check::without_program(why),
+            Err(why) => return Err(Fault::failed(why)),
         };
         let mut caller = ToolCaller::new()?;
         caller.default("TF_IN_AUTOMATION", "1");

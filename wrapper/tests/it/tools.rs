@@ -6,6 +6,7 @@ use schema::tool_check::{ToolCheckOutput, ToolFinding};
 use crate::run::Run;
 
 mod aws_ecs;
+mod failures;
 mod google_cloud_run;
 mod pulumi;
 mod terraform;

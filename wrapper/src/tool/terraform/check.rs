@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::super::call::Output;
 use super::super::findings::{ToolFindings, version_numbers};
 use super::super::{Fault, words};
-use super::{NONE, Terraform, info};
+use super::{Terraform, info};
 
 const ASKED: &[CheckKind] = &[CheckKind::Tool, CheckKind::Target];
 
@@ -36,10 +36,10 @@ struct ProgramVersion {
     terraform_version: String,
 }
 
-/// There is no program: nothing else can be tried.
-pub(super) fn without_program() -> Result<u8, Fault> {
+/// There is no program that can be run: nothing else can be tried.
+pub(super) fn without_program(why: String) -> Result<u8, Fault> {
     let mut findings = ToolFindings::of(ASKED);
-    findings.failed(CheckKind::Tool, NONE, PROGRAM);
+    findings.failed(CheckKind::Tool, why, PROGRAM);
     findings.print()
 }
 

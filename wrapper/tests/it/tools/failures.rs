@@ -1,0 +1,98 @@
+//! Failures that each tool may have, told by programs that stand in for the tools: one that cannot
+//! be run, one that says what nobody knows, one that is killed.
+
+use std::path::{Path, PathBuf};
+
+use super::finds;
+use crate::run::{Run, Wrapper, write_program};
+
+/// A service of Cloud Run.
+const SERVICE: &str = r#"{"apiVersion":"serving.knative.dev/v1","kind":"Service",
+    "metadata":{"name":"web"},"spec":{"template":{}}}"#;
+
+/// Each tool: the program that it calls, and arguments of the wrapper behind the step.
+const TOOLS: &[(&str, &str, &str, &[&str])] = &[
+    ("terraform", "terraform", "plan", &[]),
+    ("pulumi", "pulumi", "preview", &["--stack", "dev"]),
+    ("aws", "aws-ecs", "fetch", &["--service-name", "web", "--task-definition", "{}"]),
+    (
+        "gcloud",
+        "google-cloud-run",
+        "fetch",
+        &["--project", "p", "--region", "r", "--service-spec", SERVICE],
+    ),
+];
+
+/// A place in which nothing but a shell and what stands in can be called.
+struct StandIns {
+    directory: tempfile::TempDir,
+}
+
+impl StandIns {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["env", "sh", "sleep"] {
+            let program = directory.path().join(name);
+            std::os::unix::fs::symlink(format!("/usr/bin/{name}"), program).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn path(&self, program: &str) -> PathBuf {
+        self.directory.path().join(program)
+    }
+
+    /// Puts a script in a tool's place.
+    fn is(&self, program: &str, script: &str, mode: u32) {
+        write_program(&self.path(program), script.as_bytes(), mode);
+    }
+
+    /// A step of a tool, or its own `check`.
+    fn run(&self, tool: &str, step: &str, more: &[&str]) -> Run {
+        let command = [&["pvn-wrapper", tool, step], more].concat();
+        let wrapper = Wrapper::new(&[], &command).env("PATH", self.directory.path());
+        let environment = [
+            ("PVN_SERVICE_ID", "srv-1"),
+            ("PVN_RELEASE_CHANNEL_ID", "chn-1"),
+            ("PVN_SERVICE_VERSION", "web-1"),
+        ];
+        environment.iter().fold(wrapper, |job, (key, value)| job.env(key, value)).run()
+    }
+}
+
+/// The last line of standard error, which people are shown.
+fn reason(run: &Run) -> &str {
+    run.stderr.lines().last().unwrap_or_default()
+}
+
+/// That each tool, with this script in its place, fails with these words.
+#[track_caller]
+fn fails(script: &str, mode: u32, words: impl Fn(&Path) -> Vec<String>) {
+    for (program, tool, step, more) in TOOLS {
+        let world = StandIns::new();
+        world.is(program, script, mode);
+        let run = world.run(tool, step, more);
+        assert_eq!(run.code, 1, "{tool}: {}", run.stderr);
+        for words in words(&world.path(program)) {
+            assert!(reason(&run).contains(&words), "{tool}: {words:?} is not in {}", reason(&run));
+        }
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_named_with_what_it_lacks() {
+    fails("#!/bin/sh\n", 0o644, |path| {
+        vec![format!("{} is not executable", path.display()), "chmod +x ".to_owned()]
+    });
+    fails("#!/nowhere/python3\n", 0o755, |path| {
+        vec![format!("the interpreter `/nowhere/python3` of `{}` was not found", path.display())]
+    });
+    for (program, tool, _, more) in TOOLS {
+        let world = StandIns::new();
+        world.is(program, "#!/bin/sh\n", 0o644);
+        let run = world.run(tool, "check", more);
+        let rest = if *tool == "terraform" { "" } else { "credentials -, " };
+        let words = format!("{} is not executable", world.path(program).display());
+        finds(&run, &format!("tool FAILED, {rest}target -"), &words);
+    }
+}
