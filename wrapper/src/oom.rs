@@ -21,6 +21,11 @@ pub(crate) struct OomCounter {
 }
 
 impl OomCounter {
+    /// What was counted until now, for whoever starts more than one command.
+    pub(crate) fn now() -> Self {
+        Self { before: events() }
+    }
+
     /// The command lives: remember the count, and let it go first. Neither is always permitted, nor
     /// always there.
     pub(crate) fn begin(&mut self, root: Pid) {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::call::ToolCaller;
-use super::{Fault, ToolArguments};
+use super::{Fault, ToolArguments, faults};
 
 /// What a login says is no output of the tool, which may be a document: it goes to standard error.
 const FIRST: &str = "exec 9>&1 1>&2\nset -e\n";
@@ -44,6 +44,9 @@ pub(super) fn run(common: &ToolArguments, within: &Path, raw: &[OsString]) -> Re
     let ended = ToolCaller::new()?.in_silence(&command)?;
     if mark.exists() {
         return Ok(ended.code);
+    }
+    if let Some(killed) = faults::killed(&ended, "preRun") {
+        return Err(killed);
     }
     Err(Fault::failed(match ended.code {
         0 => "`preRun` ended before the tool was run: one of its commands says `exit` or `exec`; \

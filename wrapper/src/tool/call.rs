@@ -23,7 +23,8 @@ use rustix::process::{Pid, kill_process};
 use schema::shown;
 use serde::Deserialize;
 
-use super::Fault;
+use super::{Fault, faults};
+use crate::oom::OomCounter;
 use crate::{raw, signals, spawn};
 
 /// Most bytes of an answer that are read: a document of a tool is text for a person or a program,
@@ -43,6 +44,10 @@ const PIECE_BYTES: usize = 16 << 10;
 pub(super) struct CallEnd {
     /// Its exit code, or 128 and the number of the signal that ended it.
     pub(super) code: u8,
+    /// The signal that ended it.
+    pub(super) signal: Option<signals::Number>,
+    /// Whether the kernel has killed somebody for want of memory since the first call.
+    pub(super) oom_killed: bool,
     /// What it wrote to standard output, where that was asked for.
     pub(super) answer: Vec<u8>,
     /// The end of what it wrote to standard error.
@@ -50,6 +55,11 @@ pub(super) struct CallEnd {
 }
 
 impl CallEnd {
+    #[cfg(test)]
+    pub(super) fn failed(code: u8, words: &str) -> Self {
+        Self { code, signal: None, oom_killed: false, answer: Vec::new(), words: words.to_owned() }
+    }
+
     /// The JSON that `call` answered.
     pub(super) fn json<'a, T: Deserialize<'a>>(&'a self, call: &str) -> Result<T, Fault> {
         serde_json::from_slice(&self.answer).map_err(|error| no_json(call, &error))
@@ -109,6 +119,7 @@ pub(super) struct ToolCaller {
     variables: Vec<(OsString, OsString)>,
     /// How variables begin that are kept from the calls.
     hidden: Option<&'static str>,
+    memory: OomCounter,
     /// Whether somebody asked us to stop.
     stopped: bool,
 }
@@ -117,7 +128,13 @@ impl ToolCaller {
     pub(super) fn new() -> Result<Self, Fault> {
         let signals = signals::descriptor()
             .map_err(|error| Fault::failed(format!("cannot wait for signals: {error}")))?;
-        Ok(Self { signals, variables: Vec::new(), hidden: None, stopped: false })
+        Ok(Self {
+            signals,
+            variables: Vec::new(),
+            hidden: None,
+            memory: OomCounter::now(),
+            stopped: false,
+        })
     }
 
     /// Gives all calls a variable, unless somebody gave it another value.
@@ -185,9 +202,13 @@ impl ToolCaller {
                  expected"
             )));
         }
-        let code = status.code().or_else(|| status.signal().map(|number| 128 + number));
+        let signal = status.signal();
+        let code = status.code().or_else(|| signal.map(|number| 128 + number));
+        let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX);
         Ok(CallEnd {
-            code: code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX),
+            code,
+            signal,
+            oom_killed: code == faults::KILLED && self.memory.has_killed(),
             answer,
             words: String::from_utf8_lossy(&words).into_owned(),
         })

@@ -3,6 +3,16 @@
 //! anything; where none of it fits, the tool's own code stands. Called by the tools.
 
 use super::Fault;
+use super::call::CallEnd;
+use crate::signals;
+
+/// What a shell ends with whose command was killed by SIGKILL; as large is the code of a call that
+/// was killed by it.
+pub(super) const KILLED: u8 = 128 + 9;
+
+/// Codes by which a shell, and many a script around a program, says which signal ended that.
+/// Source: sh(1p), "Exit Status for Commands"; up to SIGSYS, the last that is no real-time one.
+const BY_SIGNAL: std::ops::RangeInclusive<u8> = 129..=159;
 
 /// A failure that exists only as text.
 pub(super) struct KnownFault {
@@ -24,8 +34,37 @@ pub(super) fn find(table: &'static [KnownFault], said: &str) -> Option<&'static 
         .find(|known| said.lines().any(|line| known.texts.iter().any(|text| line.contains(text))))
 }
 
+/// What a call comes to that a signal ended, or a program within it, as its code says. Whoever
+/// stopped it by us is not meant: see [`CallEnd::stopped`].
+pub(super) fn killed(ended: &CallEnd, call: &str) -> Option<Fault> {
+    let CallEnd { code, signal, oom_killed, .. } = ended;
+    let (number, mut why) = match signal {
+        Some(number) => (*number, format!("`{call}` was killed by {}", signals::name(*number))),
+        None if BY_SIGNAL.contains(code) => {
+            let number = signals::Number::from(code - 128);
+            let name = signals::name(number);
+            let why = format!(
+                "`{call}` failed with exit code {code}, as where a program within it is killed by \
+                 {name}"
+            );
+            (number, why)
+        }
+        None => return None,
+    };
+    if *oom_killed {
+        why.push_str(" (out of memory): give the job, or the machine, more of it");
+    } else if number == signals::Number::from(KILLED - 128) {
+        why.push_str(": by somebody, or because memory ran out, which the log of the kernel tells");
+    }
+    Some(Fault::failed(why + &reason(&ended.words)))
+}
+
 /// What a failure of a tool comes to: known by its text, else by its code.
-pub(super) fn of(table: &'static [KnownFault], said: &str, call: &str, code: u8) -> Fault {
+pub(super) fn of(table: &'static [KnownFault], ended: &CallEnd, call: &str) -> Fault {
+    if let Some(killed) = killed(ended, call) {
+        return killed;
+    }
+    let CallEnd { code, words: said, .. } = ended;
     match find(table, said) {
         Some(known) if known.may_pass => Fault::again(known.words),
         Some(known) => Fault::failed(known.words),

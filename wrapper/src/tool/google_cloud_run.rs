@@ -264,7 +264,7 @@ impl CloudRun<'_> {
         if ended.code == 0 {
             return Ok(Some(LiveService::new(ended.json(&shown(&asked))?)));
         }
-        if self.caller.is_stopped() || faults::is_known(&ended.words) {
+        if self.caller.is_stopped() || faults::is_known(&ended) {
             return Err(self.fault(&ended, &asked));
         }
         let listed = self.list(&[&format!("--filter=metadata.name={name}")])?;
@@ -303,7 +303,7 @@ impl CloudRun<'_> {
             );
             return Fault { code: ended.code, why };
         }
-        faults::of(&ended.words, &call, ended.code)
+        faults::of(ended, &call)
     }
 }
 

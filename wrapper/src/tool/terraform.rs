@@ -258,8 +258,7 @@ impl Terraform<'_> {
         if self.caller.is_stopped() {
             return ended.stopped(&call);
         }
-        lock::fault(&ended.words, self.program)
-            .unwrap_or_else(|| faults::of(FAULTS, &ended.words, &call, ended.code))
+        lock::fault(&ended.words, self.program).unwrap_or_else(|| faults::of(FAULTS, ended, &call))
     }
 
     /// Calls it, and takes any code but 0 for a failure.

@@ -101,7 +101,7 @@ fn any_uid_no_capabilities() {
 struct Cgroup(PathBuf);
 
 impl Cgroup {
-    fn make(limit_bytes: u64) -> std::io::Result<Self> {
+    fn make(test: &str, limit_bytes: u64) -> std::io::Result<Self> {
         let own = std::fs::read_to_string("/proc/self/cgroup")?;
         let of = |line: &str| Some(line.splitn(3, ':').nth(2)?.trim_start_matches('/').to_owned());
         let (root, path, limits) = match own.lines().find(|line| line.contains(":memory:")) {
@@ -114,7 +114,7 @@ impl Cgroup {
         };
         let directory = PathBuf::from(root)
             .join(path.unwrap_or_default())
-            .join(format!("wrapper-test-{}", std::process::id()));
+            .join(format!("wrapper-test-{test}-{}", std::process::id()));
         std::fs::create_dir(&directory)?;
         let made = Self(directory);
         std::fs::write(made.0.join(limits[0]), limit_bytes.to_string())?;
@@ -122,6 +122,23 @@ impl Cgroup {
         // Not everywhere is swap accounted for, nor is there any.
         let _ = std::fs::write(made.0.join(limits[1]), swap.to_string());
         Ok(made)
+    }
+
+    /// One of 64 MiB; `None`, counted as skipped, where none can be made.
+    fn get(test: &str) -> Option<Self> {
+        match Self::make(test, 64 << 20) {
+            Ok(cgroup) => Some(cgroup),
+            Err(error) => {
+                crate::skipped(test, &format!("no memory cgroup can be made: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Runs a wrapper within it.
+    fn run(&self, wrapper: Wrapper) -> Run {
+        let enter = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", self.0.display());
+        wrapper.through("sh", ["-c", &enter]).run()
     }
 }
 
@@ -134,23 +151,14 @@ impl Drop for Cgroup {
 
 #[test]
 fn only_the_child_oom_killed() {
-    let cgroup = match Cgroup::make(64 << 20) {
-        Ok(cgroup) => cgroup,
-        Err(error) => {
-            return crate::skipped(
-                "only_the_child_oom_killed",
-                &format!("no memory cgroup can be made: {error}"),
-            );
-        }
-    };
+    let Some(cgroup) = Cgroup::get("only_the_child_oom_killed") else { return };
     // Once the wrapper has seen to it that the command goes first, which is after it has looked at
     // the kernel's count.
     let hungry = "sub score { open my $file, '<', qq(/proc/$_[0]/oom_score_adj); <$file> + 0 } $| \
                   = 1; print qq(hungry\\n); my $own = score(getppid()); select undef, undef, \
                   undef, 0.01 until score($$) > $own || $own == 1000; push @all, 'x' x 1000000 \
                   while 1";
-    let enter = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", cgroup.0.display());
-    let run = Wrapper::new(&[], &["perl", "-e", hungry]).through("sh", ["-c", &enter]).run();
+    let run = cgroup.run(Wrapper::new(&[], &["perl", "-e", hungry]));
     assert_eq!(
         (run.code, run.report.signal.as_deref(), run.report.oom_killed),
         (137, Some("SIGKILL"), true),
@@ -158,6 +166,22 @@ fn only_the_child_oom_killed() {
         run.stderr
     );
     assert_eq!(run.text(), "hungry\n");
+}
+
+#[test]
+fn a_tool_that_is_killed_for_memory_is_told_as_that() {
+    let Some(cgroup) = Cgroup::get("a_tool_that_is_killed_for_memory") else { return };
+    let bin = tempfile::tempdir().unwrap();
+    let hungry = "#!/usr/bin/perl\npush @all, 'x' x 1000000 while 1\n";
+    write_program(&bin.path().join("terraform"), hungry.as_bytes(), 0o755);
+    let mut path = vec![bin.path().to_owned()];
+    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+    let wrapper = Wrapper::new(&[], &["pvn-wrapper", "terraform", "plan"])
+        .env("PATH", std::env::join_paths(path).unwrap());
+    let run = cgroup.run(wrapper);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let said = "pvn-wrapper: `terraform init` was killed by SIGKILL (out of memory): ";
+    assert!(run.stderr.lines().last().unwrap().starts_with(said), "{}", run.stderr);
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Aws {
     pub(super) fn version(&mut self) -> Result<String, Fault> {
         let ended = self.caller.call(&["aws".into(), "--version".into()], Output::Kept)?;
         if ended.code != 0 {
-            return Err(error::fault("aws --version", &ended.words, ended.code));
+            return Err(error::fault("aws --version", &ended));
         }
         // Where it runs on Python 2 it says so on standard error.
         let said = [String::from_utf8_lossy(&ended.answer), ended.words.as_str().into()].concat();
@@ -143,7 +143,7 @@ impl Aws {
             return Err(if self.caller.is_stopped() {
                 ended.stopped(&call)
             } else {
-                error::fault(&call, &ended.words, ended.code)
+                error::fault(&call, &ended)
             });
         }
         // Some operations answer nothing at all.

@@ -5,6 +5,7 @@
 use schema::shown::beginning;
 
 use super::super::Fault;
+use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
 
 /// Most bytes of what the tool says that go into a sentence.
@@ -167,7 +168,11 @@ fn parse(said: &str) -> Option<AwsError<'_>> {
 }
 
 /// What a failed call comes to.
-pub(super) fn fault(call: &str, said: &str, exit_code: u8) -> Fault {
+pub(super) fn fault(call: &str, ended: &CallEnd) -> Fault {
+    if let Some(killed) = faults::killed(ended, call) {
+        return killed;
+    }
+    let CallEnd { code: exit_code, words: said, .. } = ended;
     let error = parse(said);
     if let Some(known) = faults::find(FAULTS, said) {
         let told =
@@ -235,7 +240,7 @@ mod tests {
     use super::*;
 
     fn check(said: &str, code: u8, words: &[&str]) {
-        let fault = fault("aws ecs update-service", said, 255);
+        let fault = fault("aws ecs update-service", &CallEnd::failed(255, said));
         assert_eq!(fault.code, code, "{said}: {}", fault.why);
         for word in words {
             assert!(fault.why.contains(word), "{word:?} is not in {:?}", fault.why);

@@ -62,5 +62,5 @@ fn call(run: &mut CloudRun<'_>, asked: &[&str]) -> Result<CallEnd, Fault> {
         return Ok(ended);
     }
     let call = format!("gcloud {}", asked.iter().take(2).copied().collect::<Vec<_>>().join(" "));
-    Err(faults::of(&ended.words, &call, ended.code))
+    Err(faults::of(&ended, &call))
 }

@@ -2,6 +2,7 @@
 //! `google_cloud_run`.
 
 use super::super::Fault;
+use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
 
 /// Most letters of gcloud's own sentence that are told: some hold a whole answer.
@@ -104,13 +105,17 @@ const FAULTS: &[KnownFault] = &[
     },
 ];
 
-/// Whether a text says what it is that failed.
-pub(super) fn is_known(said: &str) -> bool {
-    faults::find(FAULTS, said).is_some()
+/// Whether it is known of a failed call what it is that failed.
+pub(super) fn is_known(ended: &CallEnd) -> bool {
+    faults::find(FAULTS, &ended.words).is_some() || faults::killed(ended, "").is_some()
 }
 
 /// What a failed call comes to.
-pub(super) fn of(said: &str, call: &str, code: u8) -> Fault {
+pub(super) fn of(ended: &CallEnd, call: &str) -> Fault {
+    if let Some(killed) = faults::killed(ended, call) {
+        return killed;
+    }
+    let CallEnd { code, words: said, .. } = ended;
     let sentence = sentence(said).map(|sentence| format!(": {sentence}")).unwrap_or_default();
     match faults::find(FAULTS, said) {
         Some(known) if known.may_pass => Fault::again(format!("{}{sentence}", known.words)),
@@ -138,7 +143,7 @@ mod tests {
     use super::*;
 
     fn told(said: &str) -> (u8, String) {
-        let fault = of(said, "gcloud run services replace", 1);
+        let fault = of(&CallEnd::failed(1, said), "gcloud run services replace");
         (fault.code, fault.why)
     }
 
@@ -189,7 +194,8 @@ mod tests {
                     .to_owned()
             )
         );
-        assert!(!is_known("ERROR: (gcloud.run.services.describe) Cannot find service [web]"));
+        let missing = "ERROR: (gcloud.run.services.describe) Cannot find service [web]";
+        assert!(!is_known(&CallEnd::failed(1, missing)));
         assert_eq!(told("").1, "`gcloud run services replace` failed with exit code 1");
         assert!(told(&format!("ERROR: {}", "ä".repeat(900))).1.ends_with("ä…"));
     }

@@ -102,10 +102,10 @@ pub(super) fn of(failed: &Failed<'_>) -> Fault {
     }
     let call = format!("{program} {step}");
     match (faults::find(FAULTS, said), reason) {
-        (None, Some(reason)) => {
+        (None, Some(reason)) => faults::killed(ended, &call).unwrap_or_else(|| {
             Fault::failed(format!("`{call}` failed with exit code {}: {reason}", ended.code))
-        }
-        _ => faults::of(FAULTS, said, &call, ended.code),
+        }),
+        _ => faults::of(FAULTS, ended, &call),
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     fn fault(code: u8, said: &str, reason: Option<&str>) -> (u8, String) {
-        let ended = CallEnd { code, answer: Vec::new(), words: said.to_owned() };
+        let ended = CallEnd::failed(code, said);
         let fault = of(&Failed {
             ended: &ended,
             reason: reason.map(str::to_owned),

@@ -96,3 +96,20 @@ fn a_program_that_cannot_be_run_is_named_with_what_it_lacks() {
         finds(&run, &format!("tool FAILED, {rest}target -"), &words);
     }
 }
+
+#[test]
+fn a_program_that_is_killed_is_told_by_the_signal() {
+    let words = |words: &'static str| move |_: &Path| vec![words.to_owned()];
+    fails("#!/bin/sh\nkill -9 $$\n", 0o755, words("` was killed by SIGKILL: "));
+    fails("#!/bin/sh\nkill -SEGV $$\n", 0o755, words("` was killed by SIGSEGV"));
+    // As where a program is a script around another.
+    fails("#!/bin/sh\nsh -c 'kill -9 $$'\nexit $?\n", 0o755, words("is killed by SIGKILL: "));
+    for (program, tool, step, more) in TOOLS {
+        let world = StandIns::new();
+        world.is(program, "#!/bin/sh\n", 0o755);
+        let more = [more, &["--pre-run", "sh -c 'kill -9 $$'"][..]].concat();
+        let run = world.run(tool, step, &more);
+        assert_eq!(run.code, 1, "{tool}: {}", run.stderr);
+        assert!(reason(&run).contains("`preRun` failed with exit code 137, as where"), "{tool}");
+    }
+}
