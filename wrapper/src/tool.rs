@@ -36,6 +36,7 @@ mod findings;
 mod google_cloud_run;
 mod ownership;
 mod pulumi;
+mod said;
 mod scratch;
 mod terraform;
 

@@ -2,8 +2,8 @@
 //! each line with the versions in which it was seen. The one place where a tool's text decides
 //! anything; where none of it fits, the tool's own code stands. Called by the tools.
 
-use super::Fault;
 use super::call::CallEnd;
+use super::{Fault, said};
 use crate::signals;
 
 /// What a shell ends with whose command was killed by SIGKILL; as large is the code of a call that
@@ -72,9 +72,12 @@ pub(super) fn of(table: &'static [KnownFault], ended: &CallEnd, call: &str) -> F
     }
 }
 
-/// The line in which a tool says why, if one looks like it.
+/// The line in which a tool says why, if one looks like it; else all that it says.
 fn reason(said: &str) -> String {
-    let line = said.lines().map(|line| line.trim_start_matches(['│', '╷', '╵', ' ']).trim());
-    let mut errors = line.filter(|line| line.starts_with("Error:") || line.starts_with("error:"));
-    errors.next().map_or_else(String::new, |line| format!(": {line}"))
+    let mut lines = said.lines().map(|line| line.trim_start_matches(['│', '╷', '╵', ' ']));
+    let error = lines.find(|line| line.starts_with("Error:") || line.starts_with("error:"));
+    match said::in_one_line(error.unwrap_or(said)) {
+        said if said.is_empty() => said,
+        said => format!(": {said}"),
+    }
 }

@@ -4,12 +4,15 @@
 
 use schema::shown::beginning;
 
-use super::super::Fault;
 use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
+use super::super::{Fault, said};
 
 /// Most bytes of what the tool says that go into a sentence.
 const SAID_BYTES: usize = 600;
+
+/// How an error of the CLI itself begins, behind how it is used.
+const OWN_ERRORS: &[&str] = &["aws: error:", "aws: [ERROR]:"];
 
 /// Failures that exist only as text. What the tool said is put behind the words.
 const FAULTS: &[KnownFault] = &[
@@ -181,7 +184,7 @@ pub(super) fn fault(call: &str, ended: &CallEnd) -> Fault {
         return if known.may_pass { Fault::again(why) } else { Fault::failed(why) };
     }
     let Some(error) = error else {
-        let told = beginning(&reason(said, &[]), SAID_BYTES);
+        let told = reason(said, &[]);
         return Fault::failed(format!("`{call}` failed with exit code {exit_code}: {told}"));
     };
     let told = format!("{}: {}", error.code, beginning(error.message, SAID_BYTES));
@@ -225,12 +228,14 @@ fn refused(error: &AwsError<'_>, call: &str) -> Option<String> {
 }
 
 /// What a failure without a code says of itself: the line of a known text, with those behind it;
-/// else the last one.
+/// else what the CLI says in its own name, or all of it.
 fn reason(said: &str, texts: &[&str]) -> String {
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     if texts.is_empty() {
-        return lines.next_back().unwrap_or("it says nothing").to_owned();
+        let own = OWN_ERRORS.iter().find_map(|own| Some(&said[said.rfind(own)?..]));
+        let told = said::in_one_line(own.unwrap_or(said));
+        return if told.is_empty() { "it says nothing".to_owned() } else { told };
     }
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let from = lines.skip_while(|line| !texts.iter().any(|text| line.contains(text)));
     from.map(|line| line.trim_end_matches(':')).collect::<Vec<_>>().join("; ")
 }

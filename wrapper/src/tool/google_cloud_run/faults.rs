@@ -1,9 +1,9 @@
 //! What gcloud says of a failure of Cloud Run: it ends with 1 whatever it is. Called by
 //! `google_cloud_run`.
 
-use super::super::Fault;
 use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
+use super::super::{Fault, said};
 
 /// Most letters of gcloud's own sentence that are told: some hold a whole answer.
 const SENTENCE_LETTERS: usize = 300;
@@ -124,9 +124,13 @@ pub(super) fn of(ended: &CallEnd, call: &str) -> Fault {
     }
 }
 
-/// What gcloud says itself, without whose command that was: `ERROR: (gcloud.run…) SENTENCE`.
+/// What gcloud says itself, without whose command that was: `ERROR: (gcloud.run…) SENTENCE`; where
+/// it says nothing in that form, all of it.
 fn sentence(said: &str) -> Option<String> {
-    let said = said.lines().filter_map(|line| line.strip_prefix("ERROR: ")).next_back()?;
+    let Some(said) = said.lines().filter_map(|line| line.strip_prefix("ERROR: ")).next_back()
+    else {
+        return Some(said::in_one_line(said)).filter(|said| !said.is_empty());
+    };
     let said = match said.split_once(") ") {
         Some((command, rest)) if command.starts_with("(gcloud") => rest,
         _ => said,

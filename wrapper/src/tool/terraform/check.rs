@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::super::call::Output;
 use super::super::findings::{ToolFindings, version_numbers};
-use super::super::{Fault, words};
+use super::super::{Fault, said, words};
 use super::{Terraform, info};
 
 const ASKED: &[CheckKind] = &[CheckKind::Tool, CheckKind::Target];
@@ -67,8 +67,14 @@ pub(super) fn run(terraform: &mut Terraform<'_>, init_args: &[String]) -> Result
 /// Program and version, if that will do.
 fn version(terraform: &mut Terraform<'_>) -> Result<String, Fault> {
     let ended = terraform.must(&words(&["version", "-json"]), Output::Kept)?;
-    let ProgramVersion { terraform_version: version } = ended.json("version -json")?;
     let program = terraform.program;
+    let Ok(ProgramVersion { terraform_version: version }) = ended.json("version -json") else {
+        // So does one from before 0.13. What a version says is no secret.
+        let said = said::in_one_line(&String::from_utf8_lossy(&ended.answer));
+        return Err(Fault::failed(format!(
+            "`{program} version` says `{said}` and no JSON, so it is too old, or another program"
+        )));
+    };
     match version_numbers(&version) {
         Some(numbers) if numbers < LEAST => {
             Err(Fault::failed(format!("`{program}` is {version}, which is too old")))

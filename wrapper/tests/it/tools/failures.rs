@@ -113,3 +113,30 @@ fn a_program_that_is_killed_is_told_by_the_signal() {
         assert!(reason(&run).contains("`preRun` failed with exit code 137, as where"), "{tool}");
     }
 }
+
+/// A script that says this on standard error, and fails.
+fn says(text: &str) -> String {
+    format!("#!/bin/sh\necho '{text}' >&2\nexit 1\n")
+}
+
+#[test]
+fn words_that_nobody_knows_are_told_all_the_same() {
+    let usage = "Usage: it [options]\n\n  -a  means all of it\n".repeat(200);
+    for more in ["", &format!("\n{usage}")] {
+        let said = says(&format!("flag provided but not defined: -json{more}"));
+        fails(&said, 0o755, |_| {
+            vec!["failed with exit code 1: ".to_owned(), "not defined: -json".to_owned()]
+        });
+    }
+    for (program, tool, step, more) in TOOLS {
+        let world = StandIns::new();
+        world.is(program, &says(&"word ".repeat(10_000)), 0o755);
+        let run = world.run(tool, step, more);
+        let letters = reason(&run).chars().count();
+        assert!((100..500).contains(&letters), "{tool}: {letters}: {}", reason(&run));
+    }
+    let world = StandIns::new();
+    world.is("terraform", "#!/bin/sh\necho Terraform v0.11.14\n", 0o755);
+    let run = world.run("terraform", "check", &[]);
+    finds(&run, "tool FAILED, target -", "`terraform version` says `Terraform v0.11.14`");
+}

@@ -327,7 +327,11 @@ fn a_check_tells_what_is_missing_one_thing_at_a_time() {
     let old = with_program(&world, Some(old)).run();
     finds(&old, "tool FAILED, target -", "`terraform` is 0.15.5, which is too old");
     let older = with_program(&world, Some("#!/bin/sh\necho Terraform v0.11\n")).run();
-    finds(&older, "tool FAILED, target -", "`version -json` printed no JSON");
+    finds(
+        &older,
+        "tool FAILED, target -",
+        "`terraform version` says `Terraform v0.11` and no JSON, so it is too old",
+    );
 
     std::fs::create_dir(world.path("empty")).unwrap();
     let run = world.run(&["check", "--pre-run", "cd empty"]);
