@@ -14,6 +14,17 @@ pub(super) const KILLED: u8 = 128 + 9;
 /// Source: sh(1p), "Exit Status for Commands"; up to SIGSYS, the last that is no real-time one.
 const BY_SIGNAL: std::ops::RangeInclusive<u8> = 129..=159;
 
+/// How a line begins with which an error begins.
+const ERRORS: &[&str] = &["Error:", "error:"];
+
+/// How one begins that is no more about it: the next one, or the end of the frame.
+const OTHERS: &[&str] = &["Warning:", "warning:", "╵"];
+
+/// Most characters of a sentence about a failure that is known, so that the scheduler shows all of
+/// it; and how many of them are the tool's own at least.
+const SENTENCE_CHARS: usize = 380;
+const LEAST_CHARS: usize = 120;
+
 /// A failure that exists only as text.
 pub(super) struct KnownFault {
     /// Any of these, on one line of standard error.
@@ -25,6 +36,19 @@ pub(super) struct KnownFault {
     pub(super) may_pass: bool,
     /// For people: what it is, and what ends it.
     pub(super) words: &'static str,
+}
+
+impl KnownFault {
+    /// The failure, with what the tool said of it; `before`: what stands between.
+    pub(super) fn fault(&self, before: &str, cause: &str) -> Fault {
+        let mut why = self.words.to_owned();
+        if !cause.is_empty() {
+            let left = SENTENCE_CHARS.saturating_sub(why.chars().count() + before.chars().count());
+            why.push_str(before);
+            why.push_str(&said::bounded(cause, left.max(LEAST_CHARS)));
+        }
+        if self.may_pass { Fault::again(why) } else { Fault::failed(why) }
+    }
 }
 
 /// The first line of the table that fits what a tool said.
@@ -66,18 +90,38 @@ pub(super) fn of(table: &'static [KnownFault], ended: &CallEnd, call: &str) -> F
     }
     let CallEnd { code, words: said, .. } = ended;
     match find(table, said) {
-        Some(known) if known.may_pass => Fault::again(known.words),
-        Some(known) => Fault::failed(known.words),
+        Some(known) => {
+            let cause = cause(said, known.texts);
+            let cause = ERRORS.iter().find_map(|start| cause.strip_prefix(start)).unwrap_or(&cause);
+            known.fault("; it says: ", cause.trim_start())
+        }
         None => Fault::failed(format!("`{call}` failed with exit code {code}{}", reason(said))),
     }
 }
 
-/// The line in which a tool says why, if one looks like it; else all that it says.
+/// What a tool says of its failure, behind a colon.
 fn reason(said: &str) -> String {
-    let mut lines = said.lines().map(|line| line.trim_start_matches(['│', '╷', '╵', ' ']));
-    let error = lines.find(|line| line.starts_with("Error:") || line.starts_with("error:"));
-    match said::in_one_line(error.unwrap_or(said)) {
+    match cause(said, &[]) {
         said if said.is_empty() => said,
         said => format!(": {said}"),
     }
+}
+
+/// Of what a tool says the first error, with all that it says of that one: it begins with the line
+/// that has one of these texts, or looks like an error where there are none. Without any it is all
+/// that was said.
+fn cause(said: &str, texts: &[&str]) -> String {
+    let mut lines = said.lines().map(|line| line.trim_start_matches(['│', '╷', ' ']));
+    let is_any_of =
+        |line: &str, starts: &[&str]| starts.iter().any(|start| line.starts_with(start));
+    let is_error = |line: &&str| {
+        if texts.is_empty() {
+            is_any_of(line, ERRORS)
+        } else {
+            texts.iter().any(|text| line.contains(text))
+        }
+    };
+    let Some(first) = lines.find(is_error) else { return said::in_one_line(said) };
+    let rest = lines.take_while(|line| !is_any_of(line, ERRORS) && !is_any_of(line, OTHERS));
+    said::in_one_line(&std::iter::once(first).chain(rest).collect::<Vec<_>>().join("\n"))
 }

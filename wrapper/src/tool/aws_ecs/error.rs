@@ -2,14 +2,12 @@
 //! (255, or 254 of version 2), but what AWS itself answered has a code, which is data: it stands in
 //! one form of text, read here and nowhere else. Pure. Called by `cli`.
 
-use schema::shown::beginning;
-
 use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
 use super::super::{Fault, said};
 
-/// Most bytes of what the tool says that go into a sentence.
-const SAID_BYTES: usize = 600;
+/// How an error that has a code begins.
+const OCCURRED: &str = "An error occurred (";
 
 /// How an error of the CLI itself begins, behind how it is used.
 const OWN_ERRORS: &[&str] = &["aws: error:", "aws: [ERROR]:"];
@@ -158,8 +156,8 @@ struct AwsError<'a> {
 /// Reads `An error occurred (CODE) when calling the OPERATION operation: MESSAGE`, with or without
 /// `(reached max retries: N)` before the colon.
 fn parse(said: &str) -> Option<AwsError<'_>> {
-    said.lines().rev().find_map(|line| {
-        let (_, rest) = line.split_once("An error occurred (")?;
+    said.rmatch_indices(OCCURRED).find_map(|(at, _)| {
+        let rest = &said[at + OCCURRED.len()..];
         let (code, rest) = rest.split_once(") when calling the ")?;
         let (operation, rest) = rest.split_once(" operation")?;
         let message = match rest.strip_prefix(" (reached max retries: ") {
@@ -178,16 +176,15 @@ pub(super) fn fault(call: &str, ended: &CallEnd) -> Fault {
     let CallEnd { code: exit_code, words: said, .. } = ended;
     let error = parse(said);
     if let Some(known) = faults::find(FAULTS, said) {
-        let told =
-            error.map_or_else(|| reason(said, known.texts), |error| error.message.to_owned());
-        let why = format!("{}: `{call}`: {}", known.words, beginning(&told, SAID_BYTES));
-        return if known.may_pass { Fault::again(why) } else { Fault::failed(why) };
+        let told = error
+            .map_or_else(|| reason(said, known.texts), |error| said::in_one_line(error.message));
+        return known.fault(&format!(": `{call}`: "), &told);
     }
     let Some(error) = error else {
         let told = reason(said, &[]);
         return Fault::failed(format!("`{call}` failed with exit code {exit_code}: {told}"));
     };
-    let told = format!("{}: {}", error.code, beginning(error.message, SAID_BYTES));
+    let told = format!("{}: {}", error.code, said::in_one_line(error.message));
     if let Some(action) = refused(&error, call) {
         return Fault::failed(format!(
             "`{action}` is not allowed to these credentials: let a policy of theirs allow it; \

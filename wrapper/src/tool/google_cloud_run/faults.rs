@@ -5,8 +5,8 @@ use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
 use super::super::{Fault, said};
 
-/// Most letters of gcloud's own sentence that are told: some hold a whole answer.
-const SENTENCE_LETTERS: usize = 300;
+/// How a failure begins.
+const ERROR: &str = "ERROR: ";
 
 /// The failures that are known by text, the particular before the general.
 const FAULTS: &[KnownFault] = &[
@@ -116,30 +116,33 @@ pub(super) fn of(ended: &CallEnd, call: &str) -> Fault {
         return killed;
     }
     let CallEnd { code, words: said, .. } = ended;
-    let sentence = sentence(said).map(|sentence| format!(": {sentence}")).unwrap_or_default();
+    let sentence = sentence(said);
     match faults::find(FAULTS, said) {
-        Some(known) if known.may_pass => Fault::again(format!("{}{sentence}", known.words)),
-        Some(known) => Fault::failed(format!("{}{sentence}", known.words)),
-        None => Fault::failed(format!("`{call}` failed with exit code {code}{sentence}")),
+        Some(known) => known.fault(": ", &sentence),
+        None if sentence.is_empty() => {
+            Fault::failed(format!("`{call}` failed with exit code {code}"))
+        }
+        None => Fault::failed(format!("`{call}` failed with exit code {code}: {sentence}")),
     }
 }
 
-/// What gcloud says itself, without whose command that was: `ERROR: (gcloud.run…) SENTENCE`; where
-/// it says nothing in that form, all of it.
-fn sentence(said: &str) -> Option<String> {
-    let Some(said) = said.lines().filter_map(|line| line.strip_prefix("ERROR: ")).next_back()
-    else {
-        return Some(said::in_one_line(said)).filter(|said| !said.is_empty());
+/// What gcloud says itself, without whose command that was: `ERROR: (gcloud.run…) SENTENCE`, and
+/// what follows up to an empty line: behind that it says how it is used. Where it says nothing in
+/// that form, all of it.
+fn sentence(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    let Some(at) = lines.iter().rposition(|line| line.starts_with(ERROR)) else {
+        return said::in_one_line(said);
     };
-    let said = match said.split_once(") ") {
+    let first = &lines[at][ERROR.len()..];
+    let first = match first.split_once(") ") {
         Some((command, rest)) if command.starts_with("(gcloud") => rest,
-        _ => said,
+        _ => first,
     };
-    let said = said.trim();
-    Some(match said.char_indices().nth(SENTENCE_LETTERS) {
-        Some((at, _)) => format!("{}…", &said[..at]),
-        None => said.to_owned(),
-    })
+    let more = lines[at + 1..].iter().take_while(|line| !line.trim().is_empty());
+    // Of which type a part of an answer is says nothing of the failure.
+    let more = more.filter(|line| !line.contains("@type"));
+    said::in_one_line(&std::iter::once(&first).chain(more).copied().collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
@@ -201,6 +204,6 @@ mod tests {
         let missing = "ERROR: (gcloud.run.services.describe) Cannot find service [web]";
         assert!(!is_known(&CallEnd::failed(1, missing)));
         assert_eq!(told("").1, "`gcloud run services replace` failed with exit code 1");
-        assert!(told(&format!("ERROR: {}", "ä".repeat(900))).1.ends_with("ä…"));
+        assert!(told(&format!("ERROR: {}", "ä".repeat(900))).1.contains("ä … ä"));
     }
 }

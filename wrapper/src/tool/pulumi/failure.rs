@@ -6,9 +6,9 @@
 
 use schema::shown;
 
-use super::super::Fault;
 use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
+use super::super::{Fault, said};
 
 /// Of a backend of one's own. Seen with Pulumi main of 2026-08.
 const LOCKED: &str = "the stack is currently locked by";
@@ -61,8 +61,7 @@ const FAULTS: &[KnownFault] = &[
         ],
         seen: "the texts of Go's network library, and of HTTP statuses in the source of 3.260",
         may_pass: true,
-        words: "Pulumi's backend could not be reached, or asked to come back later; what it said \
-                stands above",
+        words: "Pulumi's backend could not be reached, or asked to come back later",
     },
 ];
 
@@ -145,24 +144,27 @@ pub(super) fn first(errors: impl Iterator<Item = String>) -> Option<String> {
 /// An error in one line, with whose it is.
 pub(super) fn sentence(kind: &str, name: &str, message: &str) -> String {
     let message = shown::seen(message);
+    let message = message.trim_start();
+    let message = message.strip_prefix("error:").unwrap_or(message);
     let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let head = lines.next().unwrap_or("an error without a message");
-    let head = head.strip_prefix("error:").unwrap_or(head).trim();
     let mut text = if name.is_empty() || kind == STACK_TYPE {
         String::new()
     } else {
         format!("{name} ({kind}): ")
     };
-    text.push_str(head);
     // `Program failed with an unhandled exception:`, and what it was stands below: in Python's
     // words at the very end.
-    if head.ends_with(':') {
+    if head.ends_with(" exception:") {
+        text.push_str(head);
         let next = lines.next();
         let last = next.filter(|next| next.starts_with("Traceback")).and(lines.next_back());
         if let Some(detail) = last.or(next) {
             text.push(' ');
             text.push_str(detail);
         }
+    } else {
+        text.push_str(&said::in_one_line(if message.trim().is_empty() { head } else { message }));
     }
     text
 }

@@ -1,8 +1,10 @@
 //! Whose the lock of a state is, which only the text says. Called by `terraform`.
 
-use super::super::Fault;
+use super::super::{Fault, said};
 
-/// Seen with terraform 1.11.4 and tofu 1.12.6.
+/// Both seen with terraform 1.11.4 and tofu 1.12.6.
+const MESSAGE: &str = "Error message:";
+const INFO: &str = "Lock Info:";
 const LOCKED: &str = "Error: Error acquiring the state lock";
 
 /// The failure of a call that found the state locked: whose it is, since when, what would free it.
@@ -18,7 +20,12 @@ pub(super) fn fault(said: &str, program: &str) -> Option<Fault> {
     };
     if field("ID").is_none() && held_by(said).is_none() {
         // Nobody has it: it cannot be written, or its place cannot be reached.
-        let why = field("Error message").unwrap_or_default();
+        // It may go on in the next line, up to one that is empty.
+        let lines = said.lines().map(|line| line.trim_start_matches(['│', ' ']));
+        let message = lines.skip_while(|line| !line.starts_with(MESSAGE));
+        let message: Vec<&str> =
+            message.take_while(|line| !line.is_empty() && !line.starts_with(INFO)).collect();
+        let why = said::in_one_line(message.join("\n").trim_start_matches(MESSAGE));
         return Some(Fault::failed(format!("the lock of the state cannot be taken: {why}")));
     }
     let mut why = "the state is locked".to_owned();

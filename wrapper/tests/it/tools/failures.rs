@@ -140,3 +140,49 @@ fn words_that_nobody_knows_are_told_all_the_same() {
     let run = world.run("terraform", "check", &[]);
     finds(&run, "tool FAILED, target -", "`terraform version` says `Terraform v0.11.14`");
 }
+
+#[test]
+fn a_reason_holds_the_cause_that_stands_in_a_later_line() {
+    for (tool, said) in [
+        (
+            "terraform",
+            "Warning: Old\n\nError: Failed to save state\n\nError saving state: write\n/state: no \
+             space left on device\n\nError: Another\n",
+        ),
+        // A failure that is known, and its cause.
+        (
+            "terraform",
+            "Error: Error acquiring the state lock\n\nError message: could not write lock info:\n\
+             write /state.lock.info: no space left on device\n\nTerraform acquires a state lock\n",
+        ),
+        (
+            "terraform",
+            "╷\n│ Error: Failed to query available provider packages\n│\n│ Could not retrieve: no \
+             space left on device\n╵\n╷\n│ Error: Another\n╵\n",
+        ),
+        ("pulumi", "warning: old\nerror: could not save the stack:\n  no space left on device\n"),
+        ("pulumi", "error: connection refused by it\nbecause of: no space left on device\n"),
+        (
+            "aws",
+            "\nAn error occurred (ClientException) when calling the X operation: Bad:\n* no space \
+             left on device\n",
+        ),
+        (
+            "gcloud",
+            "WARNING: old\nERROR: (gcloud.run.services.list) Failed to parse value in protobuf \
+             [Service]:\n  - @type: x\n  Service.spec: no space left on device\n\nIf you would \
+             like: Another\n",
+        ),
+    ] {
+        let world = StandIns::new();
+        world.is(tool, &says(said), 0o755);
+        let (_, command, step, more) = TOOLS.iter().find(|(program, ..)| *program == tool).unwrap();
+        let run = world.run(command, step, more);
+        let reason = reason(&run);
+        assert!(reason.contains("no space left on device"), "{said}: {reason}");
+        for other in ["Another", "old", "Old", "@type"] {
+            assert!(!reason.contains(other), "{reason}");
+        }
+        assert!(reason.chars().count() < 450, "{reason}");
+    }
+}
