@@ -6,6 +6,7 @@ use super::super::Fault;
 use super::super::findings::ToolFindings;
 use super::cli::Aws;
 use super::definition::EcsPlace;
+use super::error;
 use super::service;
 use super::service::{count, is_gone, list, text};
 
@@ -16,6 +17,8 @@ const PROGRAM: &str = "put the aws CLI, version 1 or 2, into the runtime's `imag
 const CREDENTIALS: &str = "give the job credentials that are valid: `credentials` of the runtime, \
                            a role of its Pod (`serviceAccount`) or of its machine, or variables in \
                            `env`; a role that it assumes has to trust whoever they are";
+const PLACE: &str = "see that `region` of the runtime is one that exists, and that the place where \
+                     the job runs reaches its addresses (network, proxy, a private endpoint)";
 const CLUSTER: &str = "see that `ecsCluster` and `region` of the runtime are right and that the \
                        credentials are those of that account; a policy of theirs has to allow \
                        `ecs:DescribeServices`";
@@ -34,6 +37,13 @@ pub(super) fn run(
         return findings.print();
     }
     let found = assume(aws).and_then(|()| aws.who()).map(|arn| format!("they are of {arn}"));
+    // Nothing is known of the credentials then.
+    if let (Err(fault), false) = (&found, aws.is_stopped())
+        && error::is_of_place(fault)
+    {
+        findings.failed(CheckKind::Target, fault.why.clone(), PLACE);
+        return findings.print();
+    }
     if !findings.tried(CheckKind::Credentials, found, CREDENTIALS, aws.is_stopped())? {
         return findings.print();
     }

@@ -5,12 +5,22 @@
 use super::super::call::CallEnd;
 use super::super::faults::{self, KnownFault};
 use super::super::{Fault, said};
+use crate::exit;
 
 /// How an error that has a code begins.
 const OCCURRED: &str = "An error occurred (";
 
 /// How an error of the CLI itself begins, behind how it is used.
 const OWN_ERRORS: &[&str] = &["aws: error:", "aws: [ERROR]:"];
+
+const NO_REGION: &str = "there is no region: name it with `--region`, or in AWS_DEFAULT_REGION";
+const BAD_REGION: &str = "there is no region of this name: `aws ec2 describe-regions` lists them";
+
+/// Whether a failure is about the way to AWS or about where it is to be, whoever asks.
+pub(super) fn is_of_place(fault: &Fault) -> bool {
+    let is_of_region = [NO_REGION, BAD_REGION].iter().any(|words| fault.why.starts_with(words));
+    is_of_region || fault.code == exit::TRY_AGAIN
+}
 
 /// Failures that exist only as text. What the tool said is put behind the words.
 const FAULTS: &[KnownFault] = &[
@@ -43,8 +53,8 @@ const FAULTS: &[KnownFault] = &[
         ],
         seen: "aws 1.45.11",
         may_pass: true,
-        words: "AWS could not be reached, or its answer was lost; whatever was done is looked for \
-                at the next try",
+        words: "AWS could not be reached, or there is no such region, or its answer was lost; \
+                whatever was done is looked for at the next try",
     },
     KnownFault {
         texts: &["Unable to locate credentials", "Partial credentials found"],
@@ -56,7 +66,13 @@ const FAULTS: &[KnownFault] = &[
         texts: &["You must specify a region"],
         seen: "aws 1.45.11",
         may_pass: false,
-        words: "there is no region: name it with `--region`, or in AWS_DEFAULT_REGION",
+        words: NO_REGION,
+    },
+    KnownFault {
+        texts: &["doesn't match a supported format"],
+        seen: "aws 1.45.11",
+        may_pass: false,
+        words: BAD_REGION,
     },
     KnownFault {
         texts: &["Parameter validation failed"],

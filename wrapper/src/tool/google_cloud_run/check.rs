@@ -16,6 +16,8 @@ const PROGRAM: &str = "put the gcloud CLI into the runtime's `image`, or on the 
 const CREDENTIALS: &str = "give the runtime a `serviceAccountJson` that is valid, its Pods a \
                            workload identity (`serviceAccount`), or its machine a login by `gcloud \
                            auth`";
+const HOME: &str = "set HOME or CLOUDSDK_CONFIG where the job runs to a directory that its user may \
+                    write to; where the root is read-only, on a volume";
 const REGION: &str = "see that `project` and `region` of the runtime are right, and grant the \
                       account roles/run.developer in that project";
 
@@ -29,7 +31,9 @@ pub(super) fn run(run: &mut CloudRun<'_>) -> Result<u8, Fault> {
     // The token itself is dropped with the answer, and shown nowhere.
     let found = call(run, &["auth", "print-access-token"]);
     let found = found.map(|_| "gcloud has an access token".to_owned());
-    if !findings.tried(CheckKind::Credentials, found, CREDENTIALS, run.caller.is_stopped())? {
+    let is_of_home = found.as_ref().is_err_and(faults::is_of_home);
+    let remedy = if is_of_home { HOME } else { CREDENTIALS };
+    if !findings.tried(CheckKind::Credentials, found, remedy, run.caller.is_stopped())? {
         return findings.print();
     }
     let found = region(run);

@@ -8,15 +8,12 @@ use super::super::{Fault, said};
 /// How a failure begins.
 const ERROR: &str = "ERROR: ";
 
+/// What gcloud needs and does not have.
+const NO_HOME: &str = "gcloud cannot keep its configuration below HOME: let the job have a HOME \
+                       that it may write to, or name such a directory in CLOUDSDK_CONFIG";
+
 /// The failures that are known by text, the particular before the general.
 const FAULTS: &[KnownFault] = &[
-    KnownFault {
-        texts: &["You do not currently have an active account selected"],
-        seen: "gcloud 528",
-        may_pass: false,
-        words: "gcloud has no credentials: give the job GOOGLE_SERVICE_ACCOUNT_JSON, or a workload \
-                identity",
-    },
     KnownFault {
         texts: &["invalid_grant", "Invalid JWT Signature", "The credential file is not valid"],
         seen: "read in gcloud 528",
@@ -103,7 +100,31 @@ const FAULTS: &[KnownFault] = &[
         words: "Cloud Run cannot be reached, or its answer was lost: look at the network, the \
                 proxy, and whether there is such a region",
     },
+    // Last, and in this order: one says both where it finds no file to look for an account in.
+    KnownFault {
+        texts: &[
+            "Could not open the configuration file: [",
+            "Could not setup log file in",
+            "gcloud crashed (FileNotFoundError)",
+            "gcloud crashed (PermissionError)",
+        ],
+        seen: "gcloud 528",
+        may_pass: false,
+        words: NO_HOME,
+    },
+    KnownFault {
+        texts: &["You do not currently have an active account selected"],
+        seen: "gcloud 528",
+        may_pass: false,
+        words: "gcloud has no credentials: give the job GOOGLE_SERVICE_ACCOUNT_JSON, or a workload \
+                identity",
+    },
 ];
+
+/// Whether a failure is about where gcloud keeps its configuration.
+pub(super) fn is_of_home(fault: &Fault) -> bool {
+    fault.why.starts_with(NO_HOME)
+}
 
 /// Whether it is known of a failed call what it is that failed.
 pub(super) fn is_known(ended: &CallEnd) -> bool {
@@ -140,8 +161,8 @@ fn sentence(said: &str) -> String {
         _ => first,
     };
     let more = lines[at + 1..].iter().take_while(|line| !line.trim().is_empty());
-    // Of which type a part of an answer is says nothing of the failure.
-    let more = more.filter(|line| !line.contains("@type"));
+    // Of which type a part of an answer is says nothing of the failure, nor what a person is to run.
+    let more = more.filter(|line| !line.contains("@type") && !line.starts_with("Please run:"));
     said::in_one_line(&std::iter::once(&first).chain(more).copied().collect::<Vec<_>>().join("\n"))
 }
 

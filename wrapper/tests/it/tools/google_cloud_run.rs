@@ -363,3 +363,24 @@ fn a_check_of_cloud_run_tells_what_is_missing_one_thing_at_a_time() {
     let run = check(&server, "a-token").env("PATH", bin.path()).run();
     finds(&run, "tool FAILED, credentials -, target -", "`gcloud` was not found");
 }
+
+#[test]
+fn a_home_that_cannot_be_written_to_is_not_told_as_missing_credentials() {
+    let test = "a_home_that_cannot_be_written_to_is_not_told_as_missing_credentials";
+    let Some(server) = server(test) else { return };
+    // Nobody can make a directory there.
+    let mut job = step(&server, "check", "web-1", &spec("a:1")).env("HOME", "/proc/nobody");
+    job.command.env_remove("CLOUDSDK_CONFIG").env_remove("CLOUDSDK_AUTH_DISABLE_CREDENTIALS");
+    let run = job.run();
+    let words = "gcloud cannot keep its configuration below HOME";
+    finds(&run, "tool ., credentials FAILED, target -", words);
+    assert!(
+        found(&run).1[1].remedy.as_ref().unwrap().contains("CLOUDSDK_CONFIG"),
+        "{}",
+        run.text()
+    );
+    let mut job = step(&server, "fetch", "web-1", &spec("a:1")).env("HOME", "/proc/nobody");
+    job.command.env_remove("CLOUDSDK_CONFIG").env_remove("CLOUDSDK_AUTH_DISABLE_CREDENTIALS");
+    let run = job.run();
+    assert!(run.code == 1 && last_line(&run).contains(words), "{}", run.stderr);
+}

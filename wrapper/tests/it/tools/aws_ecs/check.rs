@@ -59,8 +59,17 @@ fn a_check_tells_what_is_missing_one_thing_at_a_time() {
     ecs.goes_wrong("AssumeRole", Wrong::Code("AccessDenied", "no"));
     finds(&check(&ecs), no_credentials, "`sts:AssumeRole` is not allowed");
     ecs.more.clear();
+    // Not about who asks.
+    let no_region = "tool ., target FAILED, credentials -";
+    ecs.more = vec!["--region", "nowhere at all"];
+    let run = check(&ecs);
+    finds(&run, no_region, "there is no region of this name");
+    assert!(found(&run).1[1].remedy.as_ref().unwrap().contains("`region` of the runtime"));
+    ecs.more.clear();
     ecs.server.url = "http://127.0.0.1:1".to_owned();
-    finds(&check(&ecs), no_credentials, "AWS could not be reached");
+    let run = check(&ecs);
+    finds(&run, no_region, "AWS could not be reached, or there is no such region, or its answer");
+    assert!(found(&run).1[1].remedy.as_ref().unwrap().contains("`region` of the runtime"));
     let bin = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/usr/bin/env", bin.path().join("env")).unwrap();
     let run = ecs.job("check", "v1").env("PATH", bin.path()).run();
