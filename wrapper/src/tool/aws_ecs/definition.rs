@@ -133,7 +133,8 @@ fn read(given: &str, what: &str) -> Result<Map<String, Value>, Fault> {
     };
     let mut definition = serde_json::from_str(&text)
         .map_err(|error| Fault::failed(format!("{whose} is no JSON object: {error}")))?;
-    numbers::read(&mut definition);
+    numbers::read(&mut definition)
+        .map_err(|why| Fault::failed(format!("{whose} is nothing for ECS: {why}")))?;
     Ok(definition)
 }
 

@@ -4,6 +4,21 @@ use super::*;
 use crate::run::until;
 
 #[test]
+fn a_number_that_ecs_takes_from_nobody_is_told_before_anything_is_made() {
+    let Some(mut ecs) = Ecs::start("a_number_that_ecs_takes_from_nobody") else { return };
+    for odd in [json!(-1), json!(1.5), json!(1e3), json!(1e22), json!("-1")] {
+        ecs.service_definition.as_mut().unwrap()["desiredCount"] = odd;
+        for step in ["fetch", "apply"] {
+            let run = ecs.step(step, "v1");
+            assert_eq!(run.code, 1, "{step}: {}", run.stderr);
+            let why = "the service definition is nothing for ECS: `desiredCount` is ";
+            assert!(last_line(&run).contains(why), "{}", run.stderr);
+        }
+    }
+    assert!(ecs.server.actions().is_empty(), "nobody was asked anything");
+}
+
+#[test]
 fn a_name_that_the_program_would_take_for_a_file_is_refused() {
     let Some(mut ecs) = Ecs::start("a_name_that_the_program_would_take_for_a_file") else { return };
     for name in ["file:///etc/hostname", "fileb:///etc/hostname", "https://example.com/"] {
