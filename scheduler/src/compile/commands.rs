@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use config::template::{Template, readable_secret};
+use config::tool_document::ARGUMENT_LIMIT_BYTES;
 use config::{CustomRuntime, Env, Exec, FetchMode, NO_NUL, NO_PROGRAM_HELP};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
@@ -22,10 +23,6 @@ mod task;
 mod variables;
 
 pub(super) use variables::EnvLayer;
-
-/// Longest argument, and longest variable as `KEY=value`, that Linux passes to a program, in bytes:
-/// 32 pages less the NUL at its end. Source: `MAX_ARG_STRLEN` in execve(2).
-const ARGUMENT_LIMIT_BYTES: usize = (128 << 10) - 1;
 
 /// What is needed to make commands.
 pub(super) struct Maker<'a> {

@@ -6,6 +6,7 @@
 //! environment. What a command may depend on and this machine does not have is a problem; what only
 //! sizes, places or names things is left out.
 
+use config::tool_document::{ToolDocument, ToolDocumentFault};
 use config::yaml::{self, NodeKind, Visited, YamlNode};
 use config::{BlockSource, KubernetesConfig};
 use schema::status::JobKind;
@@ -67,10 +68,22 @@ pub(super) fn document(
     problems: &mut Problems,
 ) -> Option<Value> {
     let (place, files) = files(configs, source, scope, place, problems)?;
-    let file = tree::only_document(files, place, problems)?;
+    let texts: Vec<_> = files.iter().map(|(file, text)| (file.as_deref(), *text)).collect();
+    let (document, faults) = ToolDocument::read(&texts);
+    let is_sound = faults.is_empty();
+    for ToolDocumentFault { file, at, part, message, help } in faults {
+        let message = match &file {
+            Some((file, line)) => format!("{message} (`{file}`, line {line})"),
+            None => message,
+        };
+        let needle = part.filter(|_| file.is_none());
+        problems.add(ConfigProblem { offset: at, needle, help, ..place.problem(message) });
+    }
+    let ToolDocument { file, text, start, tree } = document?;
+    let file = file.map(str::to_owned);
+    let file = JobFile { place, file, text: text.to_owned(), start, tree };
     file.check_strings(scope, problems);
-    file.check_keys(problems);
-    Some(file.object(&file.tree, None, scope, problems))
+    is_sound.then(|| file.object(&file.tree, None, scope, problems))
 }
 
 /// A file's name, if it is one of its own, and its text.
@@ -259,22 +272,6 @@ impl JobFile {
                 && let Err(errors) = template::render(&text.into(), scope)
             {
                 self.tell_template(node, errors, problems);
-            }
-            true
-        });
-    }
-
-    /// That no key is given twice: of two values the tool would get the last, and the first would
-    /// be what somebody reads.
-    fn check_keys(&self, problems: &mut Problems) {
-        self.tree.visit(&mut Vec::new(), &mut |_, visited| {
-            if let Visited::Mapping(entries) = visited {
-                for (at, entry) in entries.iter().enumerate() {
-                    if entries[..at].iter().any(|before| before.key == entry.key) {
-                        let message = format!("`{}` is given twice", entry.key);
-                        self.tell(&entry.value, message, None, problems);
-                    }
-                }
             }
             true
         });

@@ -43,6 +43,7 @@ mod shared;
 mod task;
 pub mod template;
 mod texts;
+pub mod tool_document;
 mod unmasked;
 mod written;
 pub mod yaml;

@@ -3,6 +3,8 @@
 //! configs validate` tells them without a server; names that depend on other documents (constants,
 //! labels of a channel's runtime) are left to the compiler.
 
+mod blocks;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -250,6 +252,7 @@ impl Texts<'_> {
             self.values(&own.custom_runtime, &format!("{at}/customRuntime"), &names);
             self.env(&own.env, &format!("{at}/env"), &names);
         }
+        self.blocks(service, &names);
         let mut names = NamesInScope::new(&builtins::OF_A_VERSION, &[], &service.parameters);
         names
             .known

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use config::{BlockForm, BlockText, EffectiveRuntime, Runtime};
+use config::tool_document::too_long;
+use config::{BlockForm, BlockSource, BlockText, EffectiveRuntime, Runtime};
 
 use super::super::commands::render_text;
 use super::super::job_file;
@@ -11,6 +12,10 @@ use super::super::parameters::Bound;
 use super::super::problem::{DocumentField, Problems};
 use super::super::template::TemplateScope;
 use super::ServiceInChannel;
+
+/// What stands before a document in its argument, at most: `--service-definition=`, with some room
+/// for what an ejected runtime may call it.
+const FLAG_BYTES: usize = 32;
 
 impl ServiceInChannel<'_> {
     /// Adds the values of the block to those of `customRuntime`.
@@ -50,9 +55,13 @@ impl ServiceInChannel<'_> {
                         "" => place,
                         path => place.field(path),
                     };
-                    job_file::document(self.configs, document.source, scope, &place, problems)
-                        .map(|document| document.to_string())
-                        .unwrap_or_default()
+                    let text = self.document(document.source, scope, &place, problems);
+                    let Some(text) = text else {
+                        // That is told; that the value is missing would be said on top of it.
+                        bound.insert(value.parameter.to_owned(), Bound::Unknown);
+                        continue;
+                    };
+                    text
                 }
                 BlockForm::Text(text) => render(text),
                 BlockForm::Words(words) => {
@@ -65,6 +74,23 @@ impl ServiceInChannel<'_> {
             let is = if self.release.is_some() { Bound::Text(text) } else { Bound::Unknown };
             bound.insert(value.parameter.to_owned(), is);
         }
+    }
+
+    /// A document as the tool gets it; `None` where something is wrong with it.
+    fn document(
+        &self,
+        source: BlockSource<'_>,
+        scope: &TemplateScope,
+        place: &DocumentField,
+        problems: &mut Problems,
+    ) -> Option<String> {
+        let document = job_file::document(self.configs, source, scope, place, problems)?;
+        let text = document.to_string();
+        if let Some((message, help)) = too_long(text.len() + FLAG_BYTES) {
+            problems.add(place.problem(message).help(help));
+            return None;
+        }
+        Some(text)
     }
 
     fn tell_not_for(

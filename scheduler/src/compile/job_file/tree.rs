@@ -28,22 +28,6 @@ pub(super) fn only_job(
     }
 }
 
-/// The one document of the files.
-pub(super) fn only_document(
-    files: Vec<(Option<String>, &str)>,
-    place: DocumentField,
-    problems: &mut Problems,
-) -> Option<JobFile> {
-    let mut objects = objects(files, &place, problems)?;
-    if let (Some((file, text, start, tree)), true) = (objects.pop(), objects.is_empty())
-        && matches!(tree.kind, NodeKind::Mapping(_))
-    {
-        return Some(JobFile { place, file, text: text.to_owned(), start, tree });
-    }
-    problems.add(place.problem("exactly one document with fields is expected here"));
-    None
-}
-
 /// A document of a file: the file's name and text, where it starts, and what it says.
 type FoundDocument<'a> = (Option<String>, &'a str, usize, YamlNode);
 

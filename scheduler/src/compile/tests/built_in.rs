@@ -277,11 +277,30 @@ fn an_ecs_runtime_is_three_commands_whose_documents_no_value_breaks() {
             "service.awsEcs.taskDefinition.inlined: `family` is given twice",
         ],
     );
-    for other in ["[]", "web.json", "1"] {
-        let expected = "exactly one document with fields is expected here";
-        let expected = format!("service.awsEcs.taskDefinition.inlined: {expected}");
+    for (other, what) in
+        [("[]", "a list"), ("web.json", "a text without fields"), ("1", "a text without fields")]
+    {
+        let expected = "exactly one document with fields is expected here, found";
+        let expected = format!("service.awsEcs.taskDefinition.inlined: {expected} {what}");
         check(&changed(CLOUDS, &[(task, other)]), &[&expected]);
     }
+}
+
+#[test]
+fn a_document_that_no_program_can_be_given_is_told_at_the_field_of_the_service() {
+    let task = r#"{"family": "web", "cpu": "256", "memory": 512, "image": "{{.Params.tag}}"}"#;
+    let long = "x".repeat(128 << 10);
+    let told = "bytes long as it is given to the tool, and a program takes at most 131071 in one \
+                argument";
+    let own = format!("service.awsEcs.taskDefinition.inlined: this is 131085 {told}");
+    check(&changed(CLOUDS, &[(task, &format!("{{\"family\": \"{long}\"}}"))]), &[&own]);
+    // By its values.
+    let text = changed(CLOUDS, &[(task, "{\"family\": \"{{.Params.tag}}\"}")]);
+    let Err(problems) = compiled(&text, "production", &format!("tag={long}")) else {
+        panic!("it is refused")
+    };
+    let problems = lines(&problems);
+    assert_eq!(problems, [format!("service.awsEcs.taskDefinition: this is 131117 {told}")]);
 }
 
 #[test]

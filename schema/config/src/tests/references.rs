@@ -4,6 +4,7 @@ use super::documents;
 use crate::check_references;
 
 mod templates;
+mod tool_documents;
 
 /// Line, path and message of each problem, with its help.
 fn problems(text: &str) -> String {
