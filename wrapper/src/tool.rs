@@ -138,12 +138,7 @@ impl Tool {
             unreachable!("`main` adopts a run that is not within one");
         };
         let done = if common.before.is_empty() || common.prepared {
-            before::say_prepared(common, within).and_then(|()| match self {
-                Self::Terraform { step } => step.run(within, environment),
-                Self::Pulumi { step } => step.run(within),
-                Self::AwsEcs { step } => step.run(within, environment),
-                Self::GoogleCloudRun { step } => step.run(within, environment),
-            })
+            before::say_prepared(common, within).and_then(|()| self.step(within, environment))
         } else {
             before::run(common, within, raw)
         };
@@ -151,6 +146,34 @@ impl Tool {
             say(&fault.why);
             fault.code
         })
+    }
+}
+
+impl Tool {
+    fn step(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {
+        // Files of a job lie where those of its check do.
+        if self.is_check()
+            && let Err(why) = findings::try_to_write(within)
+        {
+            return findings::print_unwritable(why);
+        }
+        match self {
+            Self::Terraform { step } => step.run(within, environment),
+            Self::Pulumi { step } => step.run(within),
+            Self::AwsEcs { step } => step.run(within, environment),
+            Self::GoogleCloudRun { step } => step.run(within, environment),
+        }
+    }
+
+    fn is_check(&self) -> bool {
+        match self {
+            Self::Terraform { step } => matches!(step, terraform::TerraformStep::Check(_)),
+            Self::Pulumi { step } => matches!(step, pulumi::PulumiStep::Check(_)),
+            Self::AwsEcs { step } => matches!(step, aws_ecs::EcsStep::Check(_)),
+            Self::GoogleCloudRun { step } => {
+                matches!(step, google_cloud_run::CloudRunStep::Check(_))
+            }
+        }
     }
 }
 

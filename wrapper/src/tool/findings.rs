@@ -3,10 +3,39 @@
 //! A check ends with 0 whatever it finds: what is wrong stands in its document. Only what kept it
 //! from looking, a stop or a command line that is wrong, is a failure.
 
+use std::path::Path;
+
 use schema::status::{CheckKind, CheckStatus};
 use schema::tool_check::{ToolCheckOutput, ToolFinding};
 
 use super::{Fault, print_document};
+
+/// How much is written to see whether anything can be, bytes: a plan of a few resources.
+const TRIED_BYTES: usize = 64 << 10;
+
+const UNWRITABLE: &str = "free room there, or name another directory: TMPDIR in `env` of the \
+                          runtime, where the root is read-only on a volume; on the scheduler's \
+                          machine it is the data directory";
+
+/// Writes a file and removes it.
+///
+/// # Errors
+/// Why none can be written there.
+pub(super) fn try_to_write(directory: &Path) -> Result<(), String> {
+    let file = directory.join(format!("pvn-check-{}", std::process::id()));
+    let written =
+        std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&file, [0; TRIED_BYTES]));
+    // Of one that could not be filled something may be left.
+    let _ = std::fs::remove_file(&file);
+    written.map_err(|error| format!("no file can be written in {}: {error}", directory.display()))
+}
+
+/// Prints that, and nothing of the tool, which would fail for the same reason.
+pub(super) fn print_unwritable(why: String) -> Result<u8, Fault> {
+    let mut findings = ToolFindings::of(&[]);
+    findings.failed(CheckKind::Directory, why, UNWRITABLE);
+    findings.print()
+}
 
 /// What was found so far of what a tool is asked about.
 pub(super) struct ToolFindings {

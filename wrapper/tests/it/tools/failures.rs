@@ -49,6 +49,10 @@ impl StandIns {
 
     /// A step of a tool, or its own `check`.
     fn run(&self, tool: &str, step: &str, more: &[&str]) -> Run {
+        self.job(tool, step, more).run()
+    }
+
+    fn job(&self, tool: &str, step: &str, more: &[&str]) -> Wrapper {
         let command = [&["pvn-wrapper", tool, step], more].concat();
         let wrapper = Wrapper::new(&[], &command).env("PATH", self.directory.path());
         let environment = [
@@ -56,7 +60,7 @@ impl StandIns {
             ("PVN_RELEASE_CHANNEL_ID", "chn-1"),
             ("PVN_SERVICE_VERSION", "web-1"),
         ];
-        environment.iter().fold(wrapper, |job, (key, value)| job.env(key, value)).run()
+        environment.iter().fold(wrapper, |job, (key, value)| job.env(key, value))
     }
 }
 
@@ -184,5 +188,31 @@ fn a_reason_holds_the_cause_that_stands_in_a_later_line() {
             assert!(!reason.contains(other), "{reason}");
         }
         assert!(reason.chars().count() < 450, "{reason}");
+    }
+}
+
+#[test]
+fn a_check_tries_to_write_where_jobs_write() {
+    let test = "a_check_tries_to_write_where_jobs_write";
+    if let Some(why) = crate::kernel::no_namespaces() {
+        return crate::skipped(test, &format!("no namespaces here: {why}"));
+    }
+    let full = "head -c 2000000 /dev/zero >\"$OWN\"/fill 2>/dev/null";
+    for (state, why) in [(full, "No space left"), ("mount -o remount,ro \"$OWN\"", "Read-only")] {
+        for (program, tool, _, more) in TOOLS {
+            let world = StandIns::new();
+            world.is(program, "#!/bin/sh\n", 0o755);
+            let own = tempfile::tempdir().unwrap();
+            let script = format!(
+                "PATH=/usr/sbin:/usr/bin:/sbin:/bin; mount -t tmpfs -o size=1m none \"$OWN\" && \
+                 {{ {state}; PATH=$TOOLS exec \"$0\" \"$@\"; }}"
+            );
+            let job = world.job(tool, "check", more).env("PVN_INSTANCE_DIR", own.path());
+            let job = job.env("OWN", own.path()).env("TOOLS", world.directory.path());
+            let run = job.through("/usr/bin/unshare", ["-m", "/bin/sh", "-c", &script]).run();
+            finds(&run, "directory FAILED", "no file can be written in ");
+            let (_, findings) = super::found(&run);
+            assert!(findings[0].message.contains(why), "{tool}: {findings:?}");
+        }
     }
 }

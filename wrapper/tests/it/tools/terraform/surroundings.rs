@@ -111,3 +111,21 @@ esac
         assert!(!destroys.is_empty(), "{says}");
     }
 }
+
+#[test]
+fn a_check_tries_to_write_where_the_state_is_kept() {
+    let test = "a_check_tries_to_write_where_the_state_is_kept";
+    if let Some(why) = crate::kernel::no_namespaces() {
+        return crate::skipped(test, &format!("no namespaces here: {why}"));
+    }
+    let Some(world) = World::new(test) else { return };
+    std::fs::create_dir(world.path("state")).unwrap();
+    let backend = "--init-args=-backend-config=path=state/s.tfstate";
+    let job = || world.wrapper(&["check", backend]).env("OWN", world.path("state"));
+    finds(&job().run(), "tool ., target ., target .", "");
+    let script = "mount -t tmpfs -o ro none \"$OWN\" && exec \"$0\" \"$@\"";
+    let mut job = job().through("unshare", ["-m", "sh", "-c", script]);
+    job.command.current_dir(world.directory.path());
+    let run = job.run();
+    finds(&run, "tool ., target ., target ., target FAILED", "the state is kept here, and no file");
+}
