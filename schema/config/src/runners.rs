@@ -192,6 +192,10 @@ message! {
         region: String,
         /// Key file of a service account. Default: the credentials of the place where the jobs run.
         service_account_json: Option<crate::env::EnvValue>,
+        /// Environment of all commands.
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
+        #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
+        env: Env,
         /// From the end of one fetch to the next while not converged. Default: 30s.
         poll_interval: Option<Duration>,
         /// The same while converged. Default: 300s.

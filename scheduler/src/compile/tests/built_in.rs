@@ -304,6 +304,20 @@ fn a_document_that_no_program_can_be_given_is_told_at_the_field_of_the_service()
 }
 
 #[test]
+fn a_cloud_run_runtime_gives_its_jobs_the_environment_that_it_has() {
+    let text = CLOUDS.replace("[{runtime: ecs}]", "[{runtime: run}]");
+    let start = text.find("  awsEcs:\n    taskDefinition").unwrap();
+    let block = "  googleCloudRun: {inlined: \"{metadata: {name: page}}\"}\n";
+    let text = changed(
+        &format!("{}{block}", &text[..start]),
+        &[("{project: p, ", "{project: p, env: {HTTPS_PROXY: {value: 'http://p'}}, ")],
+    );
+    let instance = compiled(&text, "staging", "").unwrap();
+    assert_eq!(env(&instance.commands.apply), "HTTPS_PROXY=http://p");
+    assert_eq!(env(&instance.commands.fetch.unwrap()), "HTTPS_PROXY=http://p");
+}
+
+#[test]
 fn a_cloud_run_runtime_takes_yaml_and_hands_on_json() {
     let text = CLOUDS.replace("[{runtime: ecs}]", "[{runtime: run}]");
     let start = text.find("  awsEcs:\n    taskDefinition").unwrap();

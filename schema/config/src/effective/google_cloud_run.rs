@@ -4,7 +4,7 @@ use super::block::{Block, BlockSource, BlockValue};
 use super::cloud::Cloud;
 use super::parts::{text_parameter, wrapper_parameter};
 use super::{KindOfCommands, Origins};
-use crate::{CustomRuntime, Env, GoogleCloudRunRuntime, GoogleCloudRunService, Service};
+use crate::{CustomRuntime, GoogleCloudRunRuntime, GoogleCloudRunService, Service};
 
 /// The field of a service.
 const BLOCK: &str = "googleCloudRun";
@@ -21,6 +21,7 @@ const ORIGINS: Origins = &[
     ("*", ""),
     ("*/taskConfig/program/image", "image"),
     ("*/taskConfig/k8s", "serviceAccount"),
+    ("*/env", "env"),
     ("*/env/GOOGLE_SERVICE_ACCOUNT_JSON", "serviceAccountJson"),
 ];
 
@@ -29,7 +30,7 @@ pub(super) const KIND: KindOfCommands =
 
 /// The commands.
 pub(super) fn commands(runtime: &GoogleCloudRunRuntime) -> CustomRuntime {
-    let mut env = Env::default();
+    let mut env = runtime.env.clone();
     env.extend(runtime.service_account_json.clone().map(|value| (KEY.to_owned(), value)));
     let mut spec = text_parameter("serviceSpec", "The service, as JSON", "");
     spec.required = true;
