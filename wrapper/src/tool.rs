@@ -35,6 +35,7 @@ mod faults;
 mod findings;
 mod google_cloud_run;
 mod ownership;
+mod program;
 mod pulumi;
 mod said;
 mod scratch;

@@ -13,7 +13,6 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,9 +22,10 @@ use rustix::process::{Pid, kill_process};
 use schema::shown;
 use serde::Deserialize;
 
+use super::program::not_started;
 use super::{Fault, faults};
 use crate::oom::OomCounter;
-use crate::{raw, signals, spawn};
+use crate::{raw, signals};
 
 /// Most bytes of an answer that are read: a document of a tool is text for a person or a program,
 /// and one that is larger is not what we asked for.
@@ -333,59 +333,10 @@ fn read(pipe: Option<OwnedFd>, mut take: impl FnMut(&[u8])) -> io::Result<Option
     Ok((length > 0).then(|| file.into()))
 }
 
-/// The file that a program's name stands for, if there is one.
-fn found(program: &OsStr) -> Option<PathBuf> {
-    spawn::find(program, std::env::var_os("PATH").as_deref()).ok()
-}
-
-fn is_executable(file: &Path) -> bool {
-    rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
-}
-
-/// That a program is there and may not be executed.
-fn not_executable(name: &str, file: &Path) -> String {
-    let shown = shown::shell_path(file);
-    format!(
-        "`{name}` cannot be run: {shown} is not executable for the user of this job; `chmod +x \
-         {shown}` makes it so, unless its file system is mounted with `noexec`"
-    )
-}
-
-fn not_started(program: &OsStr, error: io::Error) -> Fault {
-    let name = program.to_string_lossy();
-    Fault::failed(match found(program) {
-        Some(file) if !is_executable(&file) => not_executable(&name, &file),
-        Some(file) => {
-            format!(
-                "`{name}` cannot be run: {}",
-                spawn::refused(file.as_os_str(), &file, error).why
-            )
-        }
-        None => format!(
-            "`{name}` was not found: put it into the image, or on the PATH of the machine where \
-             the job runs"
-        ),
-    })
-}
-
 /// A command line as a shell takes it.
 fn shell_line(command: &[OsString]) -> String {
     let words = command.iter().map(|word| shown::shell_word(&word.to_string_lossy()));
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// The first of these programs that is on PATH and can be executed; else why none can: that of one
-/// which is there, or `none`.
-pub(super) fn first_on_path(programs: &[&'static str], none: &str) -> Result<&'static str, String> {
-    let there = programs.iter().filter_map(|name| Some((*name, found(name.as_ref())?)));
-    let mut why = None;
-    for (name, file) in there {
-        if is_executable(&file) {
-            return Ok(name);
-        }
-        why = why.or_else(|| Some(not_executable(name, &file)));
-    }
-    Err(why.unwrap_or_else(|| none.to_owned()))
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 
-use super::call::{CallEnd, Output, ToolCaller, first_on_path};
+use super::call::{CallEnd, Output, ToolCaller};
 use super::faults::{self, KnownFault};
+use super::program::first_on_path;
 use super::{Fault, Needs, ToolArguments, words};
 use crate::exit;
 use crate::spawn::{Environment, variable};
