@@ -75,7 +75,8 @@ impl<'a> ToolDocument<'a> {
     }
 
     /// Keys that are given twice (of two values the tool would get the last, and the first would be
-    /// what somebody reads), and that it is longer than a program can be given, whatever its values.
+    /// what somebody reads), and that it is longer than a program can be given, whatever its
+    /// values.
     fn faults(&self) -> Vec<ToolDocumentFault> {
         let mut faults = Vec::new();
         self.tree.visit(&mut Vec::new(), &mut |_, visited| {

@@ -116,7 +116,8 @@ mod tests {
         assert_eq!(
             Value::Object(definition),
             json!({
-                "desiredCount": 3, "cpu": "256", "memory": "1 GB", "family": "7", "loadBalancers": [],
+                "desiredCount": 3, "cpu": "256", "memory": "1 GB", "family": "7",
+                "loadBalancers": [],
                 "deploymentConfiguration": {"maximumPercent": 200, "minimumHealthyPercent": 0},
                 "containerDefinitions": [
                     {"name": "1", "cpu": 64, "memory": null, "environment": [{"value": "8080"}],

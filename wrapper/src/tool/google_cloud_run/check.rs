@@ -16,8 +16,8 @@ const PROGRAM: &str = "put the gcloud CLI into the runtime's `image`, or on the 
 const CREDENTIALS: &str = "give the runtime a `serviceAccountJson` that is valid, its Pods a \
                            workload identity (`serviceAccount`), or its machine a login by `gcloud \
                            auth`";
-const HOME: &str = "set HOME or CLOUDSDK_CONFIG where the job runs to a directory that its user may \
-                    write to; where the root is read-only, on a volume";
+const HOME: &str = "set HOME or CLOUDSDK_CONFIG where the job runs to a directory that its user \
+                    may write to; where the root is read-only, on a volume";
 const REGION: &str = "see that `project` and `region` of the runtime are right, and grant the \
                       account roles/run.developer in that project";
 

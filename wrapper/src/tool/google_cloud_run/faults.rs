@@ -161,7 +161,7 @@ fn sentence(said: &str) -> String {
         _ => first,
     };
     let more = lines[at + 1..].iter().take_while(|line| !line.trim().is_empty());
-    // Of which type a part of an answer is says nothing of the failure, nor what a person is to run.
+    // Of which type a part of an answer is says nothing of the failure, nor what is to be run.
     let more = more.filter(|line| !line.contains("@type") && !line.starts_with("Please run:"));
     said::in_one_line(&std::iter::once(&first).chain(more).copied().collect::<Vec<_>>().join("\n"))
 }

@@ -37,8 +37,8 @@ fn inlined(document: &str) -> Vec<(String, String)> {
         ),
         of(
             "service.perReleaseChannel[0].awsEcs.taskDefinition.inlined",
-            "  perReleaseChannel:\n  - releaseChannel: c\n    awsEcs:\n      taskDefinition:\n        \
-             inlined: DOCUMENT\n",
+            "  perReleaseChannel:\n  - releaseChannel: c\n    awsEcs:\n      \
+             taskDefinition:\n        inlined: DOCUMENT\n",
         ),
     ]
 }
