@@ -2,6 +2,7 @@
 //! with a data directory of its own, `pvnctl` against it, `dev` over a copy of an example, and
 //! waiting for a condition with a deadline.
 
+mod applying;
 pub mod clock;
 #[path = "../cluster/lib.rs"]
 pub mod cluster;

@@ -319,14 +319,6 @@ impl Scheduler {
         String::from_utf8(output.stdout).expect("pvnctl prints UTF-8")
     }
 
-    /// Writes config files under its home directory and applies them; returns what `configs apply`
-    /// printed.
-    pub fn apply(&self, yaml: &str) -> String {
-        let path = self.home().join("config.pvn.yaml");
-        std::fs::write(&path, yaml).expect("a file can be written");
-        self.ok(&["configs", "apply", "--no-prompt", path.to_str().expect("the path is UTF-8")])
-    }
-
     /// The channel of a service in application `app`, from `services get`.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! `pvnctl runtimes check` of tools that are built in and of commands on the scheduler's machine:
 //! what is missing is told with what ends it, by jobs that count for nothing.
 
+use fakes::clients;
 use fakes::ecs::{CLUSTER, EcsServer, Wrong};
 use serde_json::{Value, json};
 use tests::scheduler::{Scheduler, Start};
@@ -110,13 +111,7 @@ fn ecs_is_tried_with_the_credentials_of_the_runtime_which_nobody_sees() {
     }
     let server = EcsServer::start();
     let scheduler = Scheduler::start();
-    let env = [
-        ("AWS_ENDPOINT_URL", server.url.as_str()),
-        ("AWS_EC2_METADATA_DISABLED", "true"),
-        ("AWS_MAX_ATTEMPTS", "1"),
-        ("AWS_CONFIG_FILE", "/dev/null"),
-        ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
-    ];
+    let env = [&clients::of_ecs(&server.url)[..], &[("AWS_MAX_ATTEMPTS", "1")]].concat();
     let env: serde_json::Map<String, Value> =
         env.iter().map(|(key, value)| ((*key).to_owned(), json!({"value": value}))).collect();
     let runtime = |cluster: &str| {

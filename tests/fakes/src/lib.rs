@@ -3,6 +3,7 @@
 //! and fails as it is told to, and a replay of what `pulumi` does. Used by the tests of the wrapper
 //! and of the whole.
 
+pub mod clients;
 pub mod cloud_build;
 pub mod cloud_run;
 pub mod ecs;

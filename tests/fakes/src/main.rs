@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use fakes::clients;
 use fakes::cloud_run::CloudRunServer;
 use fakes::ecs::EcsServer;
 use fakes::pulumi;
@@ -120,16 +121,13 @@ fn own_place() -> io::Result<PathBuf> {
 
 /// What `aws` needs to find the server, and nothing that this machine or its owner has.
 fn of_ecs(url: &str) -> Variables {
-    let null = || "/dev/null".into();
-    vec![
-        ("AWS_ENDPOINT_URL", url.into()),
-        ("AWS_DEFAULT_REGION", "eu-central-1".into()),
-        ("AWS_ACCESS_KEY_ID", "nobody".into()),
-        ("AWS_SECRET_ACCESS_KEY", "nothing".into()),
-        ("AWS_EC2_METADATA_DISABLED", "true".into()),
-        ("AWS_CONFIG_FILE", null()),
-        ("AWS_SHARED_CREDENTIALS_FILE", null()),
-    ]
+    let own = [
+        ("AWS_DEFAULT_REGION", "eu-central-1"),
+        ("AWS_ACCESS_KEY_ID", "nobody"),
+        ("AWS_SECRET_ACCESS_KEY", "nothing"),
+    ];
+    let all = clients::of_ecs(url).into_iter().chain(own);
+    all.map(|(name, value)| (name, value.to_owned())).collect()
 }
 
 /// The same for `gcloud`, which reaches it as its proxy.
@@ -137,17 +135,15 @@ fn of_cloud_run(port: &str, place: &Path) -> io::Result<Variables> {
     let (config, token) = (place.join("gcloud"), place.join("token"));
     DirBuilder::new().recursive(true).mode(0o700).create(&config)?;
     std::fs::write(&token, "nobody")?;
-    Ok(vec![
+    let found = clients::of_cloud_run(port).map(|(name, value)| (name, value.to_owned()));
+    let own = [
         ("CLOUDSDK_CONFIG", path(&config)),
         ("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", path(&token)),
-        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_RUN", "http://run.test/".into()),
-        ("CLOUDSDK_PROXY_TYPE", "http_no_tunnel".into()),
-        ("CLOUDSDK_PROXY_ADDRESS", "127.0.0.1".into()),
-        ("CLOUDSDK_PROXY_PORT", port.into()),
         ("CLOUDSDK_CORE_DISABLE_PROMPTS", "1".into()),
         ("CLOUDSDK_RUN_REGION", "europe-west1".into()),
         ("CLOUDSDK_CORE_PROJECT", "example-project".into()),
-    ])
+    ];
+    Ok([&found[..], &own].concat())
 }
 
 /// A `pulumi` on PATH that replays what the real one does with a stack that somebody has changed.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use fakes::clients;
 use fakes::cloud_run::CloudRunServer;
 use fakes::ecs::EcsServer;
 use tests::{programs, skip};
@@ -100,15 +101,8 @@ fn aws_is_found_in_its_image_with_a_read_only_root_and_not_as_root() {
     let said = [text(&output.stdout), text(&output.stderr)].concat();
     assert!(output.status.success() && said.contains("aws-cli/"), "{said}");
     let server = EcsServer::start();
-    let variables = [
-        format!("AWS_ENDPOINT_URL={}", server.url),
-        "AWS_ACCESS_KEY_ID=x".to_owned(),
-        "AWS_SECRET_ACCESS_KEY=x".to_owned(),
-        "AWS_EC2_METADATA_DISABLED=true".to_owned(),
-        "PVN_SERVICE_ID=svc-1".to_owned(),
-        "PVN_RELEASE_CHANNEL_ID=rc-1".to_owned(),
-        "PVN_SERVICE_VERSION=web-1".to_owned(),
-    ];
+    let own = [("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "x")];
+    let variables = assigned(&[&own[..], &clients::of_ecs(&server.url)].concat());
     let command = ["/pvn-wrapper", "aws-ecs", "fetch", "--cluster", fakes::ecs::CLUSTER];
     let flags = ["--region", "eu-central-1", "--service-name", "web", "--task-definition"];
     let command = [&command[..], &flags, &[r#"{"containerDefinitions": []}"#]].concat();
@@ -137,16 +131,9 @@ fn gcloud_is_found_in_its_image_with_a_read_only_root_and_not_as_root() {
     let said = [text(&output.stdout), text(&output.stderr)].concat();
     assert!(output.status.success() && said.contains("Google Cloud SDK"), "{said}");
     let server = CloudRunServer::start();
-    let variables = [
-        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true".to_owned(),
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_RUN=http://run.test/".to_owned(),
-        "CLOUDSDK_PROXY_TYPE=http_no_tunnel".to_owned(),
-        "CLOUDSDK_PROXY_ADDRESS=127.0.0.1".to_owned(),
-        format!("CLOUDSDK_PROXY_PORT={}", server.address.port()),
-        "PVN_SERVICE_ID=svc-1".to_owned(),
-        "PVN_RELEASE_CHANNEL_ID=rc-1".to_owned(),
-        "PVN_SERVICE_VERSION=web-1".to_owned(),
-    ];
+    let port = server.address.port().to_string();
+    let own = [("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true")];
+    let variables = assigned(&[&own[..], &clients::of_cloud_run(&port)].concat());
     let spec = r#"{"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"template": {"spec": {"containers": [{"image": "a"}]}}}}"#;
     let command = ["/pvn-wrapper", "google-cloud-run", "fetch", "--project", "p"];
     let flags = ["--region", "us-central1", "--service-spec", spec];
@@ -200,4 +187,14 @@ fn the_images_of_tools_are_built_from_what_debian_and_the_vendors_publish() {
         let output = shop.run(&image, &command, &[], &[]);
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
     }
+}
+
+/// Assignments, with those of a job of a service instance.
+fn assigned(variables: &[(&str, &str)]) -> Vec<String> {
+    let of_job = [
+        ("PVN_SERVICE_ID", "svc-1"),
+        ("PVN_RELEASE_CHANNEL_ID", "rc-1"),
+        ("PVN_SERVICE_VERSION", "web-1"),
+    ];
+    variables.iter().chain(&of_job).map(|(name, value)| format!("{name}={value}")).collect()
 }

@@ -1,5 +1,6 @@
 //! `googleCloudRun`, by the real `gcloud`.
 
+use fakes::clients;
 use fakes::cloud_run::{CloudRunServer, Trouble};
 use fakes::turnstile::Moment;
 
@@ -41,18 +42,6 @@ pub(super) struct Google {
     pub(super) scheduler: Scheduler,
 }
 
-/// What gcloud has to know to find the server, and nobody else.
-fn environment(port: &str) -> [(&str, &str); 6] {
-    [
-        ("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "token"),
-        ("CLOUDSDK_CONFIG", "gcloud"),
-        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_RUN", "http://run.test/"),
-        ("CLOUDSDK_PROXY_TYPE", "http_no_tunnel"),
-        ("CLOUDSDK_PROXY_ADDRESS", "127.0.0.1"),
-        ("CLOUDSDK_PROXY_PORT", port),
-    ]
-}
-
 impl Google {
     /// `None`, counted as skipped, without the tool.
     pub(super) fn start(test: &str) -> Option<Self> {
@@ -77,9 +66,9 @@ impl Google {
     fn with_start(&mut self, act: impl FnOnce(&mut Scheduler, &Start<'_>)) {
         let (token, config) = (self.path("token"), self.path("gcloud"));
         let port = self.server.address.port().to_string();
-        let mut variables = environment(&port);
-        variables[0].1 = token.to_str().expect("the path is UTF-8");
-        variables[1].1 = config.to_str().expect("the path is UTF-8");
+        let own = [("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", &token), ("CLOUDSDK_CONFIG", &config)];
+        let own = own.map(|(name, path)| (name, path.to_str().expect("the path is UTF-8")));
+        let variables = [&own[..], &clients::of_cloud_run(&port)].concat();
         act(&mut self.scheduler, &Start { variables: &variables, ..Start::default() });
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use fakes::clients;
 use fakes::ecs::{EcsServer, End};
 use serde_json::json;
 
@@ -61,15 +62,9 @@ pub(super) struct Amazon {
 }
 
 /// What the CLI has to know to find the server, and nobody else.
-fn environment(url: &str) -> [(&str, &str); 6] {
-    [
-        ("AWS_ENDPOINT_URL", url),
-        ("AWS_ACCESS_KEY_ID", "AKIAOWN"),
-        ("AWS_SECRET_ACCESS_KEY", "own-secret"),
-        ("AWS_EC2_METADATA_DISABLED", "true"),
-        ("AWS_CONFIG_FILE", "/dev/null"),
-        ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
-    ]
+fn environment(url: &str) -> Vec<(&str, &str)> {
+    let own = [("AWS_ACCESS_KEY_ID", "AKIAOWN"), ("AWS_SECRET_ACCESS_KEY", "own-secret")];
+    [&own[..], &clients::of_ecs(url)].concat()
 }
 
 impl Amazon {

@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use fakes::clients;
 use fakes::cloud_run::CloudRunServer;
 use fakes::ecs::EcsServer;
 use fakes::pulumi::{PROGRAM, drift, settled};
@@ -77,24 +78,18 @@ fn keep_files(directory: &Path, kept: &[&str], insides: &[(&str, &str)]) {
 fn exported(home: &Path, ecs: &EcsServer, run: &CloudRunServer, more: &[(&str, String)]) -> String {
     let path = |path: &Path| path.to_str().expect("the path is UTF-8").to_owned();
     let (port, bin) = (run.address.port().to_string(), home.join("bin"));
-    let clouds = [
+    let found = [clients::of_ecs(&ecs.url), clients::of_cloud_run(&port)];
+    let found = found.as_flattened().iter().map(|(name, value)| (*name, (*value).to_owned()));
+    let own = [
         ("PATH", format!("{}:$PATH", path(&bin))),
         ("CHECKPOINT_DISABLE", "1".to_owned()),
-        ("AWS_ENDPOINT_URL", ecs.url.clone()),
         ("AWS_ACCESS_KEY_ID", "x".to_owned()),
         ("AWS_SECRET_ACCESS_KEY", "x".to_owned()),
-        ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
-        ("AWS_CONFIG_FILE", "/dev/null".to_owned()),
-        ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null".to_owned()),
         ("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true".to_owned()),
         ("CLOUDSDK_CONFIG", path(&home.join("gcloud"))),
-        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_RUN", "http://run.test/".to_owned()),
-        ("CLOUDSDK_PROXY_TYPE", "http_no_tunnel".to_owned()),
-        ("CLOUDSDK_PROXY_ADDRESS", "127.0.0.1".to_owned()),
-        ("CLOUDSDK_PROXY_PORT", port),
     ];
-    let words: Vec<_> =
-        clouds.iter().chain(more).map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    let all = own.into_iter().chain(found).chain(more.iter().cloned());
+    let words: Vec<_> = all.map(|(name, value)| format!("{name}=\"{value}\"")).collect();
     format!("export {}", words.join(" "))
 }
 

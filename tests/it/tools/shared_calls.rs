@@ -31,14 +31,6 @@ fn more_looks(scheduler: &Scheduler) -> usize {
     })
 }
 
-/// Applies these documents and releases each service of them.
-fn release(scheduler: &Scheduler, documents: &str) {
-    let path = scheduler.home().join("config.pvn.yaml");
-    std::fs::write(&path, documents).expect("a file can be written");
-    let path = path.to_str().expect("the path is UTF-8");
-    scheduler.ok(&["configs", "apply", "--no-prompt", "--push", path]);
-}
-
 /// What the fetch that somebody asked for printed.
 fn refreshed(followed: &Followed<'_>) -> String {
     let newest = || followed.jobs("fetch").first().map(|job| job["id"].clone());
@@ -110,7 +102,7 @@ application:
         application.to_owned(),
         ecs_documents("elsewhere", "AKIAOTHER", &others),
     ];
-    release(&scheduler, &documents.concat());
+    scheduler.apply_and_push(&documents.concat());
     let all = own.iter().chain(&others);
     let of = |service| Followed { scheduler: &scheduler, service, channel: "production" };
     for service in all.clone() {
@@ -184,7 +176,7 @@ service:
 "#
         ));
     }
-    release(&scheduler, &documents);
+    scheduler.apply_and_push(&documents);
     let of = |service| Followed { scheduler: &scheduler, service, channel: "production" };
     for service in &services {
         of(service).becomes("CONVERGED");

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use fakes::clients;
 use fakes::ecs::{CLUSTER, EcsServer, End, Wrong};
 use schema::output::{FetchOutput, GetInfoOutput, ObjectStatus, RuntimeObject};
 use serde_json::{Value, json};
@@ -76,18 +77,15 @@ impl Ecs {
             ("PVN_RELEASE_CHANNEL", "production"),
             ("PVN_RELEASE_CHANNEL_ID", "chn-1"),
             ("PVN_SERVICE_VERSION", version),
-            ("AWS_ENDPOINT_URL", self.server.url.as_str()),
             ("AWS_ACCESS_KEY_ID", "AKIAOWN"),
             ("AWS_SECRET_ACCESS_KEY", "own-secret"),
-            ("AWS_EC2_METADATA_DISABLED", "true"),
             ("AWS_MAX_ATTEMPTS", "1"),
-            ("AWS_CONFIG_FILE", "/dev/null"),
-            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
             // What a person has set for the own terminal must not matter.
             ("AWS_DEFAULT_OUTPUT", "text"),
         ];
         let wrapper = Wrapper::new(expect, &command);
-        environment.iter().fold(wrapper, |job, (key, value)| job.env(key, value))
+        let all = environment.into_iter().chain(clients::of_ecs(&self.server.url));
+        all.fold(wrapper, |job, (key, value)| job.env(key, value))
     }
 
     fn fetch_all(&self, version: &str) -> Vec<RuntimeObject> {

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use fakes::clients;
 use fakes::cloud_run::{CloudRunServer, Trouble};
 use schema::output::{FetchOutput, GetInfoOutput, ObjectStatus, RuntimeObject};
 use serde_json::{Value, json};
@@ -45,13 +46,13 @@ fn step(server: &CloudRunServer, step: &str, version: &str, spec: &Value) -> Wra
     let command = [&["pvn-wrapper", "google-cloud-run", step][..], &flags].concat();
     let wrapper = Wrapper::new(expected, &command);
     let config = wrapper.path("gcloud");
-    wrapper
+    let port = server.address.port().to_string();
+    let found = clients::of_cloud_run(&port);
+    found
+        .into_iter()
+        .fold(wrapper, |job, (key, value)| job.env(key, value))
         .env("CLOUDSDK_CONFIG", config)
         .env("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true")
-        .env("CLOUDSDK_API_ENDPOINT_OVERRIDES_RUN", "http://run.test/")
-        .env("CLOUDSDK_PROXY_TYPE", "http_no_tunnel")
-        .env("CLOUDSDK_PROXY_ADDRESS", "127.0.0.1")
-        .env("CLOUDSDK_PROXY_PORT", server.address.port().to_string())
         .env("PVN_SERVICE_ID", "svc-1")
         .env("PVN_RELEASE_CHANNEL_ID", "rc-1")
         .env("PVN_SERVICE_VERSION", version)
