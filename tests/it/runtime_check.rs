@@ -4,6 +4,7 @@
 use fakes::clients;
 use fakes::ecs::{CLUSTER, EcsServer, Wrong};
 use serde_json::{Value, json};
+use tests::disk::SmallDisk;
 use tests::scheduler::{Scheduler, Start};
 use tests::{copy, skip, wait};
 
@@ -214,4 +215,43 @@ fn commands_on_this_machine_are_looked_at_without_running_them() {
     let (code, words, _) = found("local");
     assert_eq!(code, Some(2));
     assert_eq!(words.iter().filter(|word| word.ends_with("FAILED")).count(), 3, "{words:?}");
+}
+
+#[test]
+fn a_directory_that_is_full_is_told_and_one_that_is_read_only_named() {
+    let test = "a_directory_that_is_full_is_told_and_one_that_is_read_only_named";
+    let scheduler = Scheduler::start();
+    let place = scheduler.home().join("place");
+    let Some(disk) = SmallDisk::mount(&place, "64k") else {
+        return skip::skipped(test, "nothing can be mounted here");
+    };
+    let task = json!({"taskConfig": {"program": {
+        "entrypoint": ["true"], "workingDirectory": place.to_str().expect("the path is UTF-8"),
+    }}});
+    let runtime = json!({"runtime": {"name": "there", "custom": {
+        "proxyRuntime": {"runtime": "local"}, "apply": task,
+    }}});
+    let channel = json!({"name": "c", "runtimes": [{"runtime": "there"}]});
+    let application = json!({"application": {"name": "app", "releaseChannels": [channel]}});
+    let service = json!({"service": {"name": "s", "application": "app"}});
+    scheduler.apply_and_push(&format!("{runtime}\n---\n{application}\n---\n{service}\n"));
+    let remount = |how: &str| {
+        let mut mount = std::process::Command::new("mount");
+        let done = mount.args(["-o", &format!("remount,{how}")]).arg(&place).status();
+        assert!(done.is_ok_and(|status| status.success()));
+    };
+    remount("ro");
+    let (code, _, checks) = check(&scheduler, &["there"]);
+    let said = Value::from(checks).to_string();
+    let named = format!("the scheduler's user cannot write to {}", place.display());
+    assert!(code == Some(0) && said.contains(&named), "{said}");
+    remount("rw");
+    let (code, _, checks) = check(&scheduler, &["there"]);
+    assert!(code == Some(0) && !Value::from(checks).to_string().contains("cannot write"));
+    disk.fill();
+    let (code, _, checks) = check(&scheduler, &["there"]);
+    assert_eq!(code, Some(2), "{checks:#?}");
+    let said = failure(&checks);
+    assert!(said.starts_with(&format!("there is no room left in {}", place.display())), "{said}");
+    drop(disk);
 }

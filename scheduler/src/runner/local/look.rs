@@ -40,6 +40,10 @@ struct LocalLook {
     directories: BTreeSet<PathBuf>,
     /// By the reason.
     no_directories: BTreeSet<String>,
+    /// Those of them on a disk that is full.
+    full: BTreeSet<PathBuf>,
+    /// Those of them that the scheduler's user cannot write to. Not every command writes there.
+    read_only: BTreeSet<PathBuf>,
     programs: BTreeSet<String>,
     /// By the reason, with what to do.
     no_programs: BTreeMap<String, String>,
@@ -55,6 +59,8 @@ impl LocalInner {
             },
             directories: BTreeSet::new(),
             no_directories: BTreeSet::new(),
+            full: BTreeSet::new(),
+            read_only: BTreeSet::new(),
             programs: BTreeSet::new(),
             no_programs: BTreeMap::new(),
         };
@@ -74,6 +80,11 @@ impl LocalInner {
             Err(_) => return,
         };
         looked.directories.insert(directory.clone());
+        if is_full(&directory) {
+            looked.full.insert(directory.clone());
+        } else if accessat(CWD, &directory, Access::WRITE_OK, AtFlags::EACCESS).is_err() {
+            looked.read_only.insert(directory.clone());
+        }
         let Some(program) = spec.command.argv.first() else { return };
         // Whatever is at that path: the wrapper that runs it takes its place.
         if !wrapped::is_wrapper(program) {
@@ -124,6 +135,15 @@ fn found(program: &str, directory: &Path, path: &OsString) -> Result<(), (String
     })
 }
 
+/// Whether no more can be written, or no more files made; asked and not tried, as a file there
+/// could be drift to whoever looks at the directory.
+fn is_full(directory: &Path) -> bool {
+    rustix::fs::statvfs(directory).is_ok_and(|disk| {
+        // A file system that reports no number has no limit.
+        (disk.f_blocks > 0 && disk.f_bavail == 0) || (disk.f_files > 0 && disk.f_favail == 0)
+    })
+}
+
 /// Whether the file is one that can be executed.
 fn executable(file: &Path) -> io::Result<()> {
     if !std::fs::metadata(file)?.is_file() {
@@ -151,8 +171,16 @@ impl LocalLook {
         let directories: Vec<_> = self.directories.iter().map(|path| path.display()).collect();
         if let Some(first) = directories.first() {
             let more = more(directories.len() - 1, "others");
-            findings.push(ok(CheckKind::Directory, format!("commands start in {first}{more}")));
+            let but = self.read_only.first().map_or_else(String::new, |directory| {
+                format!("; the scheduler's user cannot write to {}", directory.display())
+            });
+            findings
+                .push(ok(CheckKind::Directory, format!("commands start in {first}{more}{but}")));
         }
+        findings.extend(self.full.iter().take(TOLD_LIMIT).map(|directory| {
+            let why = format!("there is no room left in {}", directory.display());
+            failed(CheckKind::Directory, why, "free some: commands that write a file there fail")
+        }));
         let remedy = "make it, or name another: `workingDirectory` of the command or `path` of the \
                       service, below `root` of the runtime `local`";
         let told = self.no_directories.into_iter().take(TOLD_LIMIT);
