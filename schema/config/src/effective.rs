@@ -150,11 +150,11 @@ impl Service {
     /// over it, if either has one. Whatever runtime has the parameters can be given the values: the
     /// commands of a kind go on with the same services where somebody writes them out.
     pub fn block<'a>(&'a self, own: Option<&'a PerReleaseChannel>) -> Option<Block<'a>> {
-        terraform::block(own.and_then(|own| own.terraform.as_ref()), self)
-            .or_else(|| pulumi::block(own.and_then(|own| own.pulumi.as_ref()), self))
-            .or_else(|| aws_ecs::block(own.and_then(|own| own.aws_ecs.as_ref()), self))
+        terraform::block(own.and_then(|own| own.terraform.as_deref()), self)
+            .or_else(|| pulumi::block(own.and_then(|own| own.pulumi.as_deref()), self))
+            .or_else(|| aws_ecs::block(own.and_then(|own| own.aws_ecs.as_deref()), self))
             .or_else(|| {
-                google_cloud_run::block(own.and_then(|own| own.google_cloud_run.as_ref()), self)
+                google_cloud_run::block(own.and_then(|own| own.google_cloud_run.as_deref()), self)
             })
     }
 }

@@ -29,16 +29,18 @@ message! {
         runtime_connection: Option<ConnectionName>,
         /// What it says to its custom runtime.
         custom_runtime: Option<CustomRuntimeValues>,
+        // Boxed, as each service has one of these at most: they would be two thirds of its size, and
+        // thousands of services are there twice while a set of files is put.
         /// Kubernetes documents, for a Kubernetes runtime.
-        kubernetes_config: Option<KubernetesConfig>,
+        kubernetes_config: Option<Box<KubernetesConfig>>,
         /// For a `terraformRunner`.
-        terraform: Option<TerraformService>,
+        terraform: Option<Box<TerraformService>>,
         /// For a `pulumiRunner`.
-        pulumi: Option<PulumiService>,
+        pulumi: Option<Box<PulumiService>>,
         /// For an `awsEcs` runtime.
-        aws_ecs: Option<AwsEcsService>,
+        aws_ecs: Option<Box<AwsEcsService>>,
         /// For a `googleCloudRun` runtime.
-        google_cloud_run: Option<GoogleCloudRunService>,
+        google_cloud_run: Option<Box<GoogleCloudRunService>>,
         /// What a release takes.
         #[serde(default)]
         parameters: Vec<ParameterDefinition>,
@@ -97,13 +99,13 @@ message! {
         /// Kubernetes documents, for a Kubernetes runtime.
         kubernetes_config: Option<KubernetesOverride>,
         /// For a `terraformRunner`.
-        terraform: Option<TerraformService>,
+        terraform: Option<Box<TerraformService>>,
         /// For a `pulumiRunner`.
-        pulumi: Option<PulumiService>,
+        pulumi: Option<Box<PulumiService>>,
         /// For an `awsEcs` runtime.
-        aws_ecs: Option<AwsEcsService>,
+        aws_ecs: Option<Box<AwsEcsService>>,
         /// For a `googleCloudRun` runtime.
-        google_cloud_run: Option<GoogleCloudRunService>,
+        google_cloud_run: Option<Box<GoogleCloudRunService>>,
         /// Environment of its jobs; wins over that of the service.
         #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
@@ -137,8 +139,8 @@ impl Service {
         RuntimeBlocks {
             custom_runtime: self.custom_runtime.as_ref(),
             kubernetes_files: self.kubernetes_config.as_ref().and_then(|own| own.local.as_ref()),
-            aws_ecs: self.aws_ecs.as_ref(),
-            google_cloud_run: self.google_cloud_run.as_ref(),
+            aws_ecs: self.aws_ecs.as_deref(),
+            google_cloud_run: self.google_cloud_run.as_deref(),
         }
     }
 }
@@ -148,8 +150,8 @@ impl PerReleaseChannel {
         RuntimeBlocks {
             custom_runtime: self.custom_runtime.as_ref(),
             kubernetes_files: self.kubernetes_config.as_ref().and_then(|own| own.local.as_ref()),
-            aws_ecs: self.aws_ecs.as_ref(),
-            google_cloud_run: self.google_cloud_run.as_ref(),
+            aws_ecs: self.aws_ecs.as_deref(),
+            google_cloud_run: self.google_cloud_run.as_deref(),
         }
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn block<'a>(own: Option<&'a AwsEcsService>, service: &'a Service) ->
         SpecFile::Inlined(text) => BlockSource::Inlined(text),
         SpecFile::Local(files) => BlockSource::Local(files),
     };
-    Block::over(BLOCK, [own, service.aws_ecs.as_ref()], |blocks| {
+    Block::over(BLOCK, [own, service.aws_ecs.as_deref()], |blocks| {
         let document = |field, of: fn(&'a AwsEcsService) -> Option<&'a SpecFile>| {
             BlockValue::document(field, field, blocks.map(|block| of(block?).map(source)))
         };

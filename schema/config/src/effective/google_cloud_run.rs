@@ -61,7 +61,7 @@ pub(super) fn block<'a>(
         let inlined = block.inlined.as_deref().map(BlockSource::Inlined);
         inlined.or_else(|| block.local.as_ref().map(BlockSource::Local))
     };
-    Block::over(BLOCK, [own, service.google_cloud_run.as_ref()], |blocks| {
+    Block::over(BLOCK, [own, service.google_cloud_run.as_deref()], |blocks| {
         let sources = blocks.map(|block| block.and_then(source));
         BlockValue::document("serviceSpec", "", sources).into_iter().collect()
     })

@@ -34,7 +34,7 @@ pub(super) fn commands(runner: &IacRunner) -> CustomRuntime {
 
 /// What a service says, with what its channel has over it.
 pub(super) fn block<'a>(own: Option<&'a PulumiService>, service: &'a Service) -> Option<Block<'a>> {
-    Block::over(BLOCK, [own, service.pulumi.as_ref()], |blocks| {
+    Block::over(BLOCK, [own, service.pulumi.as_deref()], |blocks| {
         let text = |field: &'static str, of: fn(&'a PulumiService) -> Option<&'a _>| {
             BlockValue::text(field, field, blocks.map(|block| block.and_then(of)))
         };

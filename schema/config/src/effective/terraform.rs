@@ -35,7 +35,7 @@ pub(super) fn block<'a>(
     own: Option<&'a TerraformService>,
     service: &'a Service,
 ) -> Option<Block<'a>> {
-    Block::over(BLOCK, [own, service.terraform.as_ref()], |blocks| {
+    Block::over(BLOCK, [own, service.terraform.as_deref()], |blocks| {
         let text = |field: &'static str, of: fn(&'a TerraformService) -> Option<&'a _>| {
             BlockValue::text(field, field, blocks.map(|block| block.and_then(of)))
         };

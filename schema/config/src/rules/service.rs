@@ -66,14 +66,14 @@ impl Rules<'_> {
             own.iter().map(is_whole).collect::<Vec<_>>()
         };
         self.whole(
-            ecs(service.aws_ecs.as_ref()),
-            &of_channels(&|own| ecs(own.aws_ecs.as_ref())),
+            ecs(service.aws_ecs.as_deref()),
+            &of_channels(&|own| ecs(own.aws_ecs.as_deref())),
             at,
             "awsEcs",
             task,
         );
-        let channels = of_channels(&|own| run(own.google_cloud_run.as_ref()));
-        self.whole(run(service.google_cloud_run.as_ref()), &channels, at, "googleCloudRun", spec);
+        let channels = of_channels(&|own| run(own.google_cloud_run.as_deref()));
+        self.whole(run(service.google_cloud_run.as_deref()), &channels, at, "googleCloudRun", spec);
         // The service's own, where there is one, is whole by itself.
         let base = service.kubernetes_config.as_ref().map(|_| true);
         self.whole(
