@@ -14,6 +14,7 @@ mod secrets;
 mod services;
 mod tokens;
 mod uploads;
+mod whoami;
 
 use super::openapi::Routes;
 
@@ -33,6 +34,7 @@ pub(super) fn routes() -> Routes {
         configs::routes,
         secrets::routes,
         tokens::routes,
+        whoami::routes,
         uploads::routes,
     ];
     families.into_iter().fold(Routes::new(), |routes, family| family(routes))

@@ -1,11 +1,13 @@
 //! From what people type, a name or an id, to rows; what is not there is a 404 that says how to
 //! find what is.
 
-use schema::id::{ApplicationName, ChannelName, JobId, ServiceName};
+use std::fmt::Display;
+
+use schema::id::{ApplicationName, ChannelName, JobId, ReleaseId, ServiceName};
 
 use super::Api;
 use super::error::{Error, Result};
-use crate::store::{ApplicationRow, ChannelRow, ServiceRow};
+use crate::store::{ALIKE_LIMIT, ApplicationRow, ChannelRow, ServiceRow};
 
 /// Filters by application, service and channel, resolved.
 #[derive(Debug, Default)]
@@ -53,13 +55,62 @@ pub(super) fn no_channel(application: &str, name: &str) -> Error {
     ))
 }
 
-/// A job id, as the path has it.
+/// A job id, as the path has it: whole, as jobs themselves know theirs.
 pub(super) fn job_id(text: &str) -> Result<JobId> {
     text.parse().map_err(|_| no_job(text))
 }
 
 pub(super) fn no_job(id: &str) -> Error {
     Error::not_found(format!("there is no job `{id}`; `pvnctl jobs list` shows those there are"))
+}
+
+/// The job whose id this is, or begins so: `job-44b5ba11`, or the digits alone.
+pub(super) async fn job(api: &Api, text: &str) -> Result<JobId> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let prefix = id_prefix(JobId::PREFIX, text).ok_or_else(|| no_job(text))?;
+    only_one("job", text, &api.store.jobs_beginning(&prefix).await?)?.ok_or_else(|| no_job(text))
+}
+
+/// The same for a release.
+pub(super) async fn release(api: &Api, text: &str) -> Result<ReleaseId> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let prefix = id_prefix(ReleaseId::PREFIX, text).ok_or_else(|| no_release(text))?;
+    let found = api.store.releases_beginning(&prefix).await?;
+    only_one("release", text, &found)?.ok_or_else(|| no_release(text))
+}
+
+pub(super) fn no_release(id: &str) -> Error {
+    Error::not_found(format!(
+        "there is no release `{id}`; `pvnctl releases list` shows those there are"
+    ))
+}
+
+/// How the ids begin that people may mean by this; `None` where it is no beginning of one.
+fn id_prefix(kind: &str, text: &str) -> Option<String> {
+    let digits = text.strip_prefix(kind).unwrap_or(text);
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (!digits.is_empty() && digits.len() < 32 && digits.bytes().all(is_digit))
+        .then(|| format!("{kind}{digits}"))
+}
+
+/// What is meant, where that is clear; else the candidates, to choose from.
+fn only_one<T: Copy + Display>(what: &str, text: &str, found: &[T]) -> Result<Option<T>> {
+    let [first, _, ..] = found else { return Ok(found.first().copied()) };
+    let shown = usize::try_from(ALIKE_LIMIT).unwrap_or(found.len());
+    let mut ids: Vec<String> = found.iter().take(shown).map(|id| format!("`{id}`")).collect();
+    if found.len() > shown {
+        ids.push("more".to_owned());
+    }
+    let last = ids.pop().unwrap_or_else(|| format!("`{first}`"));
+    Err(Error::bad_request(format!(
+        "`{text}` is the beginning of more than one {what} id: {} and {last}; give more of its \
+         digits",
+        ids.join(", ")
+    )))
 }
 
 /// The rows behind filters. A service or channel is looked up in the application, so it needs one.

@@ -104,6 +104,8 @@ pub struct ServiceFilter {
     pub status: Option<Status>,
     /// With this in its name.
     pub name: Option<String>,
+    /// Of this name or id.
+    pub named: Option<String>,
 }
 
 /// What tells instances apart.
@@ -127,6 +129,10 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ServiceFilter) {
         // Names hold none of the three characters that mean something in a pattern.
         let literal = name.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         query.push(" AND s.name LIKE ").push_bind(format!("%{literal}%")).push(" ESCAPE '\\'");
+    }
+    if let Some(named) = &filter.named {
+        query.push(" AND (s.name = ").push_bind(named.clone());
+        query.push(" OR s.id = ").push_bind(named.clone()).push(")");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::http::Api;
 use crate::http::access::{Admin, Viewer};
 use crate::http::error::Result;
 use crate::http::extract::{EmptyBody, JsonBody, PathParams, Query, page};
-use crate::http::lookup::{job_id, no_job, scope};
+use crate::http::lookup::{job, no_job, scope};
 use crate::http::openapi::{RouteDescription, Routes, about};
 use crate::store::JobFilter;
 
@@ -51,7 +51,7 @@ struct JobsQuery {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Which {
-    /// Its id.
+    /// Its id, or as much of its beginning as names no other.
     pub(super) job: String,
 }
 
@@ -82,8 +82,8 @@ async fn get(
 }
 
 /// The job of this id, with its report.
-pub(super) async fn find(api: &Api, job: &str) -> Result<Job> {
-    api.store.job(job_id(job)?).await?.ok_or_else(|| no_job(job))
+pub(super) async fn find(api: &Api, id: &str) -> Result<Job> {
+    api.store.job(job(api, id).await?).await?.ok_or_else(|| no_job(id))
 }
 
 async fn cancel(
@@ -92,6 +92,7 @@ async fn cancel(
     PathParams(which): PathParams<Which>,
     _: JsonBody<EmptyBody>,
 ) -> Result<Json<Job>> {
-    api.driver.cancel_job(job_id(&which.job)?, caller).await?;
-    find(&api, &which.job).await.map(Json)
+    let id = job(&api, &which.job).await?;
+    api.driver.cancel_job(id, caller).await?;
+    find(&api, &id.to_string()).await.map(Json)
 }

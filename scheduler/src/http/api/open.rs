@@ -52,6 +52,8 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 struct HealthAnswer {
     /// `ok`.
     status: &'static str,
+    /// The version of the program.
+    version: &'static str,
 }
 
 /// Whether it can decide and store.
@@ -68,7 +70,7 @@ struct Readiness {
 }
 
 async fn healthz() -> axum::Json<HealthAnswer> {
-    axum::Json(HealthAnswer { status: "ok" })
+    axum::Json(HealthAnswer { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
 async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {

@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use crate::http::Api;
 use crate::http::access::Viewer;
-use crate::http::error::{Error, Result};
+use crate::http::error::Result;
 use crate::http::extract::{PathParams, Query, page};
-use crate::http::lookup::scope;
+use crate::http::lookup::{no_release, release, scope};
 use crate::http::openapi::{Routes, about};
 use crate::store::ReleaseFilter;
 
@@ -35,7 +35,7 @@ struct ReleasesQuery {
 
 #[derive(Deserialize, JsonSchema)]
 struct Which {
-    /// Its id.
+    /// Its id, or as much of its beginning as names no other.
     release: String,
 }
 
@@ -57,12 +57,6 @@ async fn get(
     _: Viewer,
     PathParams(which): PathParams<Which>,
 ) -> Result<Json<Release>> {
-    let none = || {
-        Error::not_found(format!(
-            "there is no release `{}`; `pvnctl releases list` shows those there are",
-            which.release
-        ))
-    };
-    let id = which.release.parse().map_err(|_| none())?;
-    Ok(Json(api.store.release(id).await?.ok_or_else(none)?))
+    let id = release(&api, &which.release).await?;
+    Ok(Json(api.store.release(id).await?.ok_or_else(|| no_release(&which.release))?))
 }

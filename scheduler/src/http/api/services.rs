@@ -45,6 +45,8 @@ struct ServicesQuery {
     status: Option<Status>,
     /// Only those with this in their name.
     name: Option<String>,
+    /// Only those of this name or id: one of each application at most.
+    named: Option<String>,
     /// The `nextCursor` of the page before.
     cursor: Option<String>,
     /// Most items, 1 to 1000; 100 when nothing is said.
@@ -69,6 +71,7 @@ async fn list(
         application: scope.application.map(|row| row.id),
         status: list.status,
         name: list.name,
+        named: list.named,
     };
     Ok(Json(api.store.services(&filter, &page(list.cursor, list.limit)?).await?))
 }

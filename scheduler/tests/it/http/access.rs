@@ -12,6 +12,7 @@ use crate::store::at;
 const RIGHTS: &[(&str, &str, Role)] = &[
     ("GET", "/v1/services", Role::Viewer),
     ("GET", "/v1/events", Role::Viewer),
+    ("GET", "/v1/whoami", Role::Viewer),
     ("GET", "/v1/secrets", Role::Viewer),
     ("GET", "/metrics", Role::Viewer),
     ("POST", "/v1/applications/app/services/x/channels/c/approve", Role::Approver),
