@@ -146,7 +146,10 @@ impl Daemon {
         let owned = store.clone();
         let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
         let places = AbortOnDropHandle::new(tokio::spawn(opened.gone()));
-        tracing::info!(%url, data = %data.display(), "ready");
+        // A client elsewhere is told where to find what opens the door.
+        let token = Some(data.join(TOKEN_FILE)).filter(|file| file.is_file());
+        let token = token.as_ref().map(|file| tracing::field::display(file.display()));
+        tracing::info!(%url, data = %data.display(), token_file = token, "ready");
         Ok(Self {
             address,
             handle,

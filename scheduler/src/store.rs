@@ -45,6 +45,7 @@ mod meta;
 mod migrations;
 mod named;
 mod one_path;
+mod overview;
 mod pages;
 mod prefixes;
 mod prune;

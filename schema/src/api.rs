@@ -22,11 +22,13 @@ macro_rules! request {
 mod configs;
 mod estate;
 mod jobs;
+mod overview;
 mod records;
 mod services;
 
 pub use configs::*;
 pub use estate::*;
 pub use jobs::*;
+pub use overview::*;
 pub use records::*;
 pub use services::*;

@@ -8,6 +8,7 @@ mod instances;
 mod jobs;
 mod logs;
 mod open;
+mod overview;
 mod releases;
 mod runtimes;
 mod secrets;
@@ -24,6 +25,7 @@ pub(super) fn routes() -> Routes {
         open::routes,
         applications::routes,
         services::routes,
+        overview::routes,
         instances::routes,
         releases::routes,
         jobs::routes,

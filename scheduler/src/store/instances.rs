@@ -23,8 +23,9 @@ mod write;
 pub(super) use write::put;
 
 pub use read::shown;
+pub(super) use read::shown_or_broken;
 pub(super) use read::unreadable_name;
-use read::{read_loaded, read_revision, shown_or_broken};
+use read::{read_loaded, read_revision};
 
 /// An instance as it is written.
 #[derive(Debug, Clone, PartialEq)]

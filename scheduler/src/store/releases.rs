@@ -88,6 +88,8 @@ pub struct ReleaseFilter {
     pub application: Option<ApplicationId>,
     /// Of this service.
     pub service: Option<ServiceId>,
+    /// That went to this channel.
+    pub channel: Option<ChannelId>,
 }
 
 /// How a release stands over all its channels: the worst that stands anywhere and needs somebody,
@@ -118,6 +120,15 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ReleaseFilter) {
         query
             .push(" AND r.service_id IN (SELECT id FROM services WHERE application_id = ")
             .push_bind(application.to_string())
+            .push(")");
+    }
+    if let Some(channel) = filter.channel {
+        query
+            .push(
+                " AND EXISTS (SELECT 1 FROM release_channels AS c WHERE c.release_id = r.id AND \
+                 c.channel_id = ",
+            )
+            .push_bind(channel.to_string())
             .push(")");
     }
 }

@@ -6,6 +6,7 @@ mod document;
 mod files;
 mod limits;
 mod lists;
+mod overview;
 mod problems;
 mod streams;
 

@@ -140,7 +140,8 @@ async fn logs(
     ))
 }
 
-async fn read(
+/// Bytes of a job's output.
+pub(super) async fn read(
     api: &Api,
     job: &Job,
     placed: &PlacedJob,

@@ -27,6 +27,8 @@ struct ReleasesQuery {
     application: Option<String>,
     /// Only of this service: name or id; needs `application`.
     service: Option<String>,
+    /// Only those that went to this release channel: name or id; needs `application`.
+    channel: Option<String>,
     /// The `nextCursor` of the page before.
     cursor: Option<String>,
     /// Most items, 1 to 1000; 100 when nothing is said.
@@ -44,10 +46,13 @@ async fn list(
     _: Viewer,
     Query(list): Query<ReleasesQuery>,
 ) -> Result<Json<Page<Release>>> {
-    let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), None).await?;
+    let scope =
+        scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref())
+            .await?;
     let filter = ReleaseFilter {
         application: scope.application.map(|row| row.id),
         service: scope.service.map(|row| row.id),
+        channel: scope.channel.map(|row| row.id),
     };
     Ok(Json(api.store.releases(&filter, &page(list.cursor, list.limit)?).await?))
 }

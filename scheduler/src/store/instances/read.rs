@@ -77,7 +77,7 @@ fn broken(
 }
 
 /// An instance as people see it, BROKEN where a part of its row cannot be read.
-pub(super) fn shown_or_broken(row: &Row) -> Instance {
+pub(in crate::store) fn shown_or_broken(row: &Row) -> Instance {
     let read = || -> Result<(ChannelId, ChannelName, RuntimeName, Status)> {
         let channel: ChannelId = word(row, "channel_id")?;
         read_revision(row, InstanceId::of(word(row, "service_id")?, channel))?;

@@ -152,3 +152,15 @@ async fn whoever_asks_who_they_are_is_told_their_own_token() {
         assert!(told.get("token").is_none(), "a value is shown once only: {told}");
     }
 }
+
+#[tokio::test]
+async fn releases_are_listed_by_the_channel_that_they_went_to() {
+    let service = Service::start().await;
+    let path = "/v1/applications/app/services/web/push";
+    service.post(path, r#"{"channels": ["staging"]}"#).await;
+    service.post(path, "{}").await;
+    for (channel, count) in [("staging", 2), ("production", 1)] {
+        let path = format!("/v1/releases?application=app&service=web&channel={channel}");
+        assert_eq!(service.get(&path).await.json()["total"], count, "{channel}");
+    }
+}
