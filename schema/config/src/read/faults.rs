@@ -112,6 +112,9 @@ fn fault_words(problem: &Problem, tree: &YamlNode) -> (String, Option<String>) {
         }
         return (message, help.or_else(|| example(expected, &problem.pointer).map(str::to_owned)));
     }
+    if let ValueFault::Type { expected, found: Value::Bool(_) | Value::Null } = &problem.fault {
+        return (message, help.or_else(|| example(expected, &problem.pointer).map(str::to_owned)));
+    }
     (message, help)
 }
 
@@ -135,6 +138,15 @@ fn example(expected: &str, pointer: &str) -> Option<&'static str> {
         ) => Some("write `{name: …}` around it"),
         ("object", "perReleaseChannel" | "per_release_channel", _) => {
             Some("write `{releaseChannel: …}` around it")
+        }
+        ("object", _, "releaseChannelStable" | "release_channel_stable") => {
+            Some("write `{releaseChannel: …}` around it")
+        }
+        ("object", _, "manualApproval" | "manual_approval") => {
+            Some("write `{name: …}`, the name is what people see, or `{}` without one")
+        }
+        ("object", _, "sharedManualApproval" | "shared_manual_approval") => {
+            Some("write `{name: …}`, the name that the channels share")
         }
         ("array", _, "cmd" | "entrypoint") => Some(
             "write each word as an item of a list, or `[sh, -c, \"…\"]` around a line for the \

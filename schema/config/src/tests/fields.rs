@@ -251,3 +251,19 @@ fn a_broken_group_hides_nothing_else_that_is_wrong() {
         ],
     );
 }
+
+#[test]
+fn a_precondition_that_is_written_as_a_word_is_told_with_how_to_write_it() {
+    let said = problems(
+        "application:\n  name: app\n  releaseChannels:\n  - name: a\n    runtimes: [{runtime: \
+         r}]\n    preconditions: [{releaseChannelStable: staging}, {manualApproval: true}, \
+         {sharedManualApproval: launch}]\n",
+    );
+    for help in [
+        "write `{releaseChannel: …}` around it",
+        "write `{name: …}`, the name is what people see, or `{}`",
+        "write `{name: …}`, the name that the channels share",
+    ] {
+        assert!(said.contains(help), "{help}: {said}");
+    }
+}
