@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use clap::{Arg, Args, ValueEnum};
 
 use crate::failure::Failure;
-use crate::named::CommandTarget;
 
 /// Where a scheduler of this machine listens unless it is told otherwise.
 pub const USUAL_SERVER: &str = "http://127.0.0.1:7780";
@@ -44,7 +43,8 @@ pub struct Global {
     )]
     pub ca_file: Option<PathBuf>,
 
-    /// How to print data: table, json or yaml
+    /// How to print data: table, wide (every column, whole ids), name (names and ids alone), json or
+    /// yaml
     #[arg(
         short,
         long,
@@ -75,6 +75,10 @@ pub struct Global {
 pub enum OutputFormat {
     /// For people.
     Table,
+    /// The same with every column and whole ids.
+    Wide,
+    /// One name or id a line, for other commands; where there is none as for people.
+    Name,
     /// For programs; stable.
     Json,
     /// The same as YAML.
@@ -90,65 +94,6 @@ pub enum Colour {
     Always,
     /// Never.
     Never,
-}
-
-/// A service and its application.
-#[derive(Debug, Clone, Args)]
-pub struct ServiceArgument {
-    /// The service, by name or id
-    #[arg(value_name = "SERVICE")]
-    pub service: String,
-    /// Its application, by name or id
-    #[arg(long, value_name = "APPLICATION")]
-    pub app: String,
-}
-
-/// A service in one channel.
-#[derive(Debug, Clone, Args)]
-pub struct ChannelArgument {
-    /// The service.
-    #[command(flatten)]
-    pub service: ServiceArgument,
-    /// The release channel, by name or id
-    #[arg(long, value_name = "CHANNEL")]
-    pub channel: String,
-}
-
-impl ServiceArgument {
-    /// Path of the service in the API.
-    pub fn path(&self) -> Vec<&str> {
-        vec!["v1", "applications", &self.app, "services", &self.service]
-    }
-}
-
-impl ChannelArgument {
-    /// Path of the instance in the API.
-    pub fn own_path(&self) -> Vec<&str> {
-        let mut path = self.service.path();
-        path.extend(["channels", &self.channel]);
-        path
-    }
-
-    /// For the commands in what is told of it.
-    pub fn named(&self) -> CommandTarget<'_> {
-        CommandTarget {
-            application: &self.service.app,
-            service: &self.service.service,
-            channel: &self.channel,
-        }
-    }
-
-    /// The same, and what follows it.
-    pub fn path<'a>(&'a self, what: &'a str) -> Vec<&'a str> {
-        let mut path = self.own_path();
-        path.push(what);
-        path
-    }
-
-    /// The instance as people read it.
-    pub fn say(&self) -> String {
-        format!("{}/{} in {}", self.service.app, self.service.service, self.channel)
-    }
 }
 
 /// How long to wait.

@@ -159,6 +159,11 @@ impl Client {
         self.base.as_str().trim_end_matches('/')
     }
 
+    /// Where the token was found, for people; `None` where there is none.
+    pub fn token_origin(&self) -> Option<&str> {
+        self.token.as_ref().map(|token| token.origin.as_str())
+    }
+
     /// Reads one thing.
     ///
     /// # Errors

@@ -5,12 +5,19 @@ pub mod applications;
 pub mod auth;
 pub mod completion;
 pub mod configs;
+pub mod describe;
+pub mod events;
+pub mod get;
+mod help;
+pub mod history;
 pub mod jobs;
+pub mod logs;
 pub mod releases;
 pub mod run;
 pub mod runtimes;
 pub mod secrets;
 pub mod services;
+pub mod version;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
@@ -21,6 +28,8 @@ use crate::discover;
 use crate::failure::Failure;
 use crate::typed::Typed;
 
+pub use help::grouped;
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -29,17 +38,20 @@ const STYLES: Styles = Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl configs apply deploy/            apply every *.pvn.yaml in a directory, after showing \
-                                          what changes
-  pvnctl services push web --app shop --param image=v2 --wait
-  pvnctl services explain web --app shop --channel production
-  pvnctl jobs logs job-… -f               follow a command's output
+  pvnctl apply deploy/                          what is in *.pvn.yaml there
+  pvnctl push shop/web --param image=v2 --wait
+  pvnctl explain shop/web@production
+  pvnctl logs shop/web@production               what the newest apply prints
+
+A service is said as APPLICATION/SERVICE, in one release channel as
+APPLICATION/SERVICE@CHANNEL; the application may be left out where no other has
+such a service. Of ids any beginning will do.
 
 Server and token:
   --server, else PVN_SERVER, else http://127.0.0.1:7780
-  --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the data directory (PVN_DATA_DIR, \
-                 default ./pvn-data)
-  --ca-file, else PVN_CA_FILE, else the system's authorities, for a scheduler that speaks https
+  --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the data directory
+                 (PVN_DATA_DIR, default ./pvn-data)
+  --ca-file, else PVN_CA_FILE, else the system's authorities, for https
 
 Exit codes:
   0  done                    2  waited for something that FAILED
@@ -63,6 +75,16 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// List things by their noun, or show one
+    Get(get::Arguments),
+    /// Show one thing with all that is known of it
+    Describe(describe::Arguments),
+    /// Show what the newest job of a service prints
+    Logs(logs::Arguments),
+    /// List what was released of a service
+    History(history::Arguments),
+    /// Show what happened, or follow it
+    Events(events::Arguments),
     /// Apply, check and compare config files
     #[command(subcommand, alias = "config")]
     Configs(configs::Command),
@@ -73,17 +95,29 @@ pub enum Command {
     #[command(subcommand, alias = "job")]
     Jobs(jobs::Command),
     /// See releases
-    #[command(subcommand, alias = "release")]
+    #[command(subcommand, alias = "release", alias = "rel")]
     Releases(releases::Command),
     /// See applications and their release channels
     #[command(subcommand, alias = "application", visible_alias = "apps")]
     Applications(applications::Command),
     /// See runtimes
-    #[command(subcommand, alias = "runtime")]
+    #[command(subcommand, alias = "runtime", alias = "rt")]
     Runtimes(runtimes::Command),
-    /// Run one command of one service in one channel now, as a dry run: its result changes nothing
-    /// in pvn
+    /// What is done with config files.
+    #[command(flatten)]
+    Config(configs::ConfigVerb),
+    /// What is done to services.
+    #[command(flatten)]
+    Service(services::ServiceVerb),
+    /// Run one fetch or getInfo now, as a dry run
+    ///
+    /// Its result changes nothing in pvn.
     Run(run::Arguments),
+    /// Stop a job
+    Cancel {
+        /// The job's id, or any beginning of it that names no other
+        job: String,
+    },
     /// Set, list and delete secrets
     #[command(subcommand, alias = "secret")]
     Secrets(secrets::Command),
@@ -92,6 +126,8 @@ pub enum Command {
     Auth(auth::Command),
     /// Print a completion script for a shell
     Completion(completion::Arguments),
+    /// Print the version of this program and of the scheduler
+    Version(version::Arguments),
 }
 
 /// Does what the arguments say.
@@ -104,16 +140,29 @@ pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
     console.typed = Typed::with_flags(&cli.global, |name| std::env::var_os(name));
     let client = || discover::client(&cli.global);
     match cli.command {
-        Command::Completion(arguments) => completion::perform(&arguments, console),
-        Command::Configs(command) => configs::perform(command, &cli.global, console).await,
+        Command::Get(arguments) => get::perform(arguments, &client()?, console).await,
+        Command::Describe(arguments) => describe::perform(arguments, &client()?, console).await,
+        Command::Logs(arguments) => logs::perform(arguments, &client()?, console).await,
+        Command::History(arguments) => history::perform(&arguments, &client()?, console).await,
+        Command::Events(arguments) => events::perform(arguments, &client()?, console).await,
         Command::Services(command) => services::perform(command, &client()?, console).await,
+        Command::Service(verb) => services::act(verb, &client()?, console).await,
         Command::Jobs(command) => jobs::perform(command, &client()?, console).await,
+        Command::Cancel { job } => {
+            jobs::perform(jobs::Command::Cancel { job }, &client()?, console).await
+        }
         Command::Releases(command) => releases::perform(command, &client()?, console).await,
         Command::Applications(command) => applications::perform(command, &client()?, console).await,
         Command::Runtimes(command) => runtimes::perform(command, &client()?, console).await,
+        Command::Configs(command) => configs::perform(command, &cli.global, console).await,
+        Command::Config(verb) => {
+            configs::perform(configs::Command::Verb(verb), &cli.global, console).await
+        }
         Command::Run(arguments) => run::perform(&arguments, &client()?, console).await,
         Command::Secrets(command) => secrets::perform(command, &client()?, console).await,
         Command::Auth(command) => auth::perform(command, &client()?, console).await,
+        Command::Completion(arguments) => completion::perform(&arguments, console),
+        Command::Version(arguments) => version::perform(&arguments, &cli.global, console).await,
     }
 }
 

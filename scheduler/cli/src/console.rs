@@ -2,7 +2,7 @@
 //! wide their terminal is and whether they want colour. Tests use one that remembers.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 
 use anstyle::{AnsiColor, Style};
@@ -15,60 +15,20 @@ use crate::args::{Colour, OutputFormat};
 use crate::client::Listed;
 use crate::diagnostics;
 use crate::failure::Failure;
+use crate::handle::Handle;
 use crate::table::{Table, harmless};
 use crate::typed::Typed;
 
 mod paper;
 mod remembered;
+mod stream;
 
 pub use paper::Paper;
 pub use remembered::Remembered;
 
 use paper::json;
 pub(crate) use paper::yaml;
-
-/// Terminals report at least this many columns to us; narrower ones get this many and wrap by
-/// themselves.
-const NARROWEST: u16 = 40;
-
-/// Rows of a terminal that does not say: those of a VT100.
-const USUAL_ROWS: u16 = 24;
-
-/// Terminals have at least this many rows to us: a heading, a line of it, and the line that the
-/// cursor stands on.
-const FEWEST_ROWS: u16 = 4;
-
-/// One of the two output streams.
-struct ConsoleStream {
-    to: Box<dyn Write + Send>,
-    /// Columns, when it is a terminal.
-    width: Option<u16>,
-    colour: bool,
-    /// Whether it does not matter that nobody reads it.
-    may_be_unread: bool,
-}
-
-impl ConsoleStream {
-    /// Writes; once nobody reads any more that is an end, or nothing is written from then on.
-    fn write(
-        &mut self,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Failure> {
-        match write(&mut *self.to) {
-            Err(error) if self.may_be_unread && error.kind() == io::ErrorKind::BrokenPipe => {
-                self.to = Box::new(io::sink());
-                Ok(())
-            }
-            written => Ok(written?),
-        }
-    }
-
-    fn of_terminal(to: Box<dyn Write + Send>, width: Option<u16>) -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Self { to, width, colour: width.is_some() && wanted, may_be_unread: false }
-    }
-}
+use stream::ConsoleStream;
 
 /// Stdin, stdout and stderr, and what is known of who is behind them.
 pub struct Console {
@@ -88,21 +48,14 @@ pub struct Console {
 impl Console {
     /// The one of this process.
     pub fn of_process() -> Self {
-        let width = |size: Option<(terminal_size::Width, terminal_size::Height)>| {
-            size.map(|(columns, _)| columns.0.max(NARROWEST))
-        };
-        let out = io::stdout()
-            .is_terminal()
-            .then(|| width(terminal_size::terminal_size_of(io::stdout())).unwrap_or(80));
-        let err = io::stderr()
-            .is_terminal()
-            .then(|| width(terminal_size::terminal_size_of(io::stderr())).unwrap_or(80));
+        let out = Box::new(io::BufWriter::new(io::stdout()));
+        let err = ConsoleStream::of_process(Box::new(io::stderr()), io::stderr());
         Self {
             input: Box::new(io::stdin()),
-            can_ask: io::stdin().is_terminal() && err.is_some(),
+            can_ask: io::stdin().is_terminal() && err.width.is_some(),
             is_of_process: true,
-            out: ConsoleStream::of_terminal(Box::new(io::BufWriter::new(io::stdout())), out),
-            err: ConsoleStream::of_terminal(Box::new(io::stderr()), err),
+            out: ConsoleStream::of_process(out, io::stdout()),
+            err,
             format: OutputFormat::Table,
             typed: Typed::default(),
         }
@@ -164,15 +117,14 @@ impl Console {
         }
     }
 
-    /// Columns and rows of the terminal behind stderr as they are now, if it is one: people change
-    /// it under us.
+    /// Columns and rows of the terminal behind stderr as they are now, if it is one.
     pub fn talk_size(&self) -> Option<(u16, u16)> {
-        let width = self.err.width?;
-        let now =
-            if self.is_of_process { terminal_size::terminal_size_of(io::stderr()) } else { None };
-        Some(now.map_or((width, USUAL_ROWS), |(columns, rows)| {
-            (columns.0.max(NARROWEST), rows.0.max(FEWEST_ROWS))
-        }))
+        self.err.size(self.is_of_process.then(io::stderr))
+    }
+
+    /// The same of the one behind stdout.
+    pub fn data_size(&self) -> Option<(u16, u16)> {
+        self.out.size(self.is_of_process.then(io::stdout))
     }
 
     /// Whether a person can be asked something.
@@ -248,6 +200,20 @@ impl Console {
         self.err.write(|to| to.flush())
     }
 
+    /// What people's output is laid out for on a terminal of this width.
+    pub fn paper(&self, width: u16) -> Paper {
+        self.on_paper(Some(width))
+    }
+
+    fn on_paper(&self, width: Option<u16>) -> Paper {
+        Paper {
+            width,
+            colour: self.out.colour,
+            wide: self.format == OutputFormat::Wide,
+            typed: self.typed.clone(),
+        }
+    }
+
     /// Prints one value: as JSON, as YAML, or what `people` makes of it.
     ///
     /// # Errors
@@ -260,16 +226,27 @@ impl Console {
         let text = match self.format {
             OutputFormat::Json => json(value)?,
             OutputFormat::Yaml => yaml(value)?,
-            OutputFormat::Table => {
-                let paper = Paper {
-                    width: self.out.width,
-                    colour: self.out.colour,
-                    typed: self.typed.clone(),
-                };
+            OutputFormat::Table | OutputFormat::Wide | OutputFormat::Name => {
+                let paper = self.on_paper(self.out.width);
                 paper.typed.text(&people(&paper)).into_owned()
             }
         };
         self.data(&text)
+    }
+
+    /// The same for a thing that has a name, which is all that `-o name` prints.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn print_one<T: Serialize + Handle>(
+        &mut self,
+        value: &T,
+        people: impl FnOnce(&Paper) -> String,
+    ) -> Result<(), Failure> {
+        if self.format == OutputFormat::Name {
+            return self.data(&format!("{}\n", harmless(&value.handle())));
+        }
+        self.print(value, people)
     }
 
     /// Says what was done to people, on stderr; with JSON or YAML programs get the server's answer,
@@ -283,22 +260,25 @@ impl Console {
         self.print(answer, |_| String::new())
     }
 
-    /// Prints a list: as a JSON array, as YAML, or as a table; people are told when it is empty,
+    /// Prints a list: as a JSON array, as YAML, as names or as a table; people are told when it is empty,
     /// and after it what is missing because it cannot be read.
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
-    pub fn print_list<T: Serialize>(
+    pub fn print_list<T: Serialize + Handle>(
         &mut self,
         list: &Listed<T>,
         none: &str,
         table: impl FnOnce(&[T]) -> Table,
     ) -> Result<(), Failure> {
+        let is_data = matches!(self.format, OutputFormat::Json | OutputFormat::Yaml);
         match list.items.as_slice() {
-            [] if self.format == OutputFormat::Table && list.unreadable.is_empty() => {
-                return self.say(none);
+            [] if !is_data && list.unreadable.is_empty() => return self.say(none),
+            [] if !is_data => {}
+            items if self.format == OutputFormat::Name => {
+                let line = |item: &T| harmless(&item.handle()) + "\n";
+                self.data(&items.iter().map(line).collect::<String>())?;
             }
-            [] if self.format == OutputFormat::Table => {}
             items => self.print(&items, |paper| paper.table(&table(items)))?,
         }
         self.talk(&diagnostics::unreadable(&list.unreadable, self.err.colour))
@@ -327,14 +307,26 @@ impl Console {
     /// # Errors
     /// [`Failure::Output`] when the terminal is gone.
     pub fn ask(&mut self, question: &str) -> Result<bool, Failure> {
-        self.talk(&format!("{question} [y/N] "))?;
+        // A line that never ends is no answer.
+        let answer = self.ask_for(&format!("{question} [y/N]"), 64)?.unwrap_or_default();
+        Ok(matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Asks for a line of at most `limit` bytes; `None` where nobody answers (Ctrl-D).
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when the terminal is gone.
+    pub fn ask_for(&mut self, question: &str, limit: usize) -> Result<Option<String>, Failure> {
+        self.talk(&format!("{question} "))?;
         let mut answer = Vec::new();
         let mut byte = [0];
-        // A line that never ends is no answer.
-        while answer.len() < 64 {
+        while answer.len() < limit {
             if self.input.read(&mut byte)? == 0 {
                 // Nobody ended the line of the question.
                 self.talk("\n")?;
+                if answer.is_empty() {
+                    return Ok(None);
+                }
                 break;
             }
             if byte[0] == b'\n' {
@@ -342,10 +334,7 @@ impl Console {
             }
             answer.push(byte[0]);
         }
-        Ok(matches!(
-            String::from_utf8_lossy(&answer).trim().to_ascii_lowercase().as_str(),
-            "y" | "yes"
-        ))
+        Ok(Some(String::from_utf8_lossy(&answer).trim().to_owned()))
     }
 
     /// Reads stdin to its end, at most `limit` bytes.

@@ -34,6 +34,15 @@ pub fn client(global: &Global) -> Result<Client, Failure> {
     )
 }
 
+/// A client that shows nobody a token, for what is open to all.
+///
+/// # Errors
+/// A malformed address, or authorities that cannot be used.
+pub fn without_token(global: &Global) -> Result<Client, Failure> {
+    let authorities = global.ca_file.as_deref().map(Authorities::read).transpose()?;
+    Client::new(&global.server, authorities, None)
+}
+
 struct Environment {
     token: Option<String>,
     data_dir: Option<OsString>,

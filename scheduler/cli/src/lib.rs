@@ -4,6 +4,7 @@
 //!
 //! Data goes to stdout, talk to stderr, `-o json` is stable, and a closed pipe is no error.
 
+pub mod address;
 pub mod args;
 pub mod client;
 pub mod command;
@@ -13,7 +14,10 @@ pub mod diff;
 pub mod discover;
 pub mod failure;
 pub mod files;
+pub mod handle;
+pub mod live;
 pub mod named;
+pub mod short;
 pub mod table;
 pub mod typed;
 pub mod wait;
@@ -24,7 +28,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::without_empty_variables;
-use crate::command::Cli;
+use crate::command::{Cli, grouped};
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -38,7 +42,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// [`main`] on a console of the caller's choice; tests give one that remembers.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, console: &mut Console) -> u8 {
-    let command = without_empty_variables(Cli::command(), |name| std::env::var_os(name))
+    let command = without_empty_variables(grouped(Cli::command()), |name| std::env::var_os(name))
         .color(console.clap_colour());
     let parsed =
         command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));

@@ -1,22 +1,18 @@
-//! Tables for people: no lines, two spaces between columns, sentences wrapped to the terminal where
-//! words stay whole, one row a line elsewhere.
+//! Tables for people: no lines, two spaces between columns, fitted to the terminal where words stay
+//! whole; one row a line elsewhere.
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{Attribute, Color, ColumnConstraint, ContentArrangement};
+use anstyle::{AnsiColor, Style};
 use schema::shown::seen;
 use schema::status::{ApprovalStatus, JobStatus, Status};
+use unicode_width::UnicodeWidthStr;
 
+use crate::short;
 use crate::typed::Typed;
 
-/// Spaces between columns.
-const GAP: u16 = 2;
+mod layout;
 
-/// The longest text without a space that is never broken: a content address, which people copy.
-const WHOLE_CHARS: usize = 72;
-
-/// Least width of a column of sentences. Where it is not left beside what is never broken, a row is
-/// a line as where no terminal is.
-const SENTENCE_CHARS: u16 = 14;
+pub(crate) use layout::wrap;
+use layout::{FEW_CHARS, GAP, INDENT, Layout, Measured, WHOLE_CHARS};
 
 /// How a cell is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +34,21 @@ pub enum Tone {
 #[derive(Debug, Clone)]
 pub struct Cell {
     text: String,
+    /// What stands there where there is room for everything.
+    whole: Option<String>,
     tone: Tone,
 }
 
 impl Cell {
     /// A cell with this tone.
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        Self { text: text.into(), tone }
+        Self { text: text.into(), whole: None, tone }
+    }
+
+    /// An id, in short.
+    pub fn id(id: impl ToString) -> Self {
+        let whole = id.to_string();
+        Self { text: short::id(&whole), whole: Some(whole), tone: Tone::Plain }
     }
 }
 
@@ -97,12 +101,28 @@ pub fn approval_status(status: ApprovalStatus) -> Cell {
 pub struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
+    /// Columns that are for `-o wide` alone.
+    wide: &'static [&'static str],
+    /// Columns that a narrow terminal has no room for, the first to go first.
+    going: &'static [&'static str],
 }
 
 impl Table {
     /// An empty one.
     pub fn new<const N: usize>(header: [&'static str; N]) -> Self {
-        Self { header: header.to_vec(), rows: Vec::new() }
+        Self { header: header.to_vec(), rows: Vec::new(), wide: &[], going: &[] }
+    }
+
+    /// Shows these columns only where everything is wanted.
+    #[must_use]
+    pub fn only_wide(self, wide: &'static [&'static str]) -> Self {
+        Self { wide, ..self }
+    }
+
+    /// Leaves these columns out where the terminal is too narrow, the first one first.
+    #[must_use]
+    pub fn first_to_go(self, going: &'static [&'static str]) -> Self {
+        Self { going, ..self }
     }
 
     /// Adds a row with as many cells as the header has.
@@ -123,76 +143,147 @@ impl Table {
         table
     }
 
-    /// Lays it out. Columns that are empty in every row are left out; those of ids, names and words
+    /// Lays it out. Columns that are empty in every row are left out; words (ids, names, a status)
     /// are never broken, since people copy them.
     pub fn render(&self, width: Option<u16>, colour: bool) -> String {
-        self.lay_out(width, true, colour)
+        self.drawn(width, true, false, colour)
+    }
+
+    /// The same with every column and whole ids, one row a line.
+    pub fn render_wide(&self, colour: bool) -> String {
+        self.drawn(None, true, true, colour)
     }
 
     /// The same for a table that is drawn over again: no line is longer than `width` columns, so
     /// ids may be broken.
     pub fn render_live(&self, width: u16, colour: bool) -> String {
-        self.lay_out(Some(width), false, colour)
+        self.drawn(Some(width), false, false, colour)
     }
 
-    fn lay_out(&self, width: Option<u16>, keeps_whole: bool, colour: bool) -> String {
+    fn drawn(&self, width: Option<u16>, keeps_whole: bool, wide: bool, colour: bool) -> String {
         let kept: Vec<usize> = (0..self.header.len())
             .filter(|&at| {
-                self.rows.is_empty() || self.rows.iter().any(|row| !row[at].text.is_empty())
+                let is_empty =
+                    !self.rows.is_empty() && self.rows.iter().all(|row| row[at].text.is_empty());
+                !is_empty && (wide || !self.wide.contains(&self.header[at]))
             })
             .collect();
-        let mut table = comfy_table::Table::new();
-        table.load_style(NOTHING).force_no_tty();
-        if colour {
-            table.enforce_styling();
-        }
-        table.set_header(
-            kept.iter()
-                .map(|&at| comfy_table::Cell::new(self.header[at]).add_attribute(Attribute::Bold)),
-        );
-        for row in &self.rows {
-            table.add_row(kept.iter().map(|&at| painted(&row[at])));
-        }
-        let contents = table.column_max_content_widths();
-        let mut least: u16 = 0;
-        for column in table.column_iter_mut() {
-            column.set_padding((0, GAP));
-            let content = contents[column.index];
-            let is_whole = keeps_whole && self.is_whole(kept[column.index]);
-            if is_whole {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
-            least = least
-                .saturating_add(if is_whole { content } else { content.min(SENTENCE_CHARS) })
-                .saturating_add(GAP);
-        }
-        match width.filter(|width| !keeps_whole || *width >= least) {
-            Some(width) => {
-                table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width)
-            }
-            None => table.set_content_arrangement(ContentArrangement::Disabled),
+        let text = |cell: &Cell| match &cell.whole {
+            Some(whole) if wide => one_line(whole),
+            _ => one_line(&cell.text),
         };
-        table.trim_fmt() + "\n"
+        let rows: Vec<Vec<(String, Tone)>> = self
+            .rows
+            .iter()
+            .map(|row| kept.iter().map(|&at| (text(&row[at]), row[at].tone)).collect())
+            .collect();
+        let measured: Vec<_> = kept
+            .iter()
+            .enumerate()
+            .map(|(index, &at)| self.measure(at, rows.iter().map(|row| row[index].0.as_str())))
+            .collect();
+        let width = width.map(usize::from);
+        let layout = layout::lay_out(&measured, width, keeps_whole);
+        let painter = Painter { layout: &layout, width, keeps_whole, colour };
+        let titles: Vec<_> = kept.iter().map(|&at| self.header[at]).collect();
+        let mut drawn = painter.header(&titles);
+        rows.iter().for_each(|row| painter.row(row, &titles, &mut drawn));
+        drawn
     }
 
-    /// Whether this column has nothing that could be wrapped between words.
-    fn is_whole(&self, at: usize) -> bool {
-        self.rows.iter().all(|row| {
-            row[at].text.chars().count() <= WHOLE_CHARS
-                && !row[at].text.trim().contains(char::is_whitespace)
-        })
+    fn measure<'a>(&self, at: usize, cells: impl Iterator<Item = &'a str> + Clone) -> Measured {
+        let title = self.header[at];
+        let words = cells.clone().flat_map(|text| text.split(' ')).map(UnicodeWidthStr::width);
+        Measured {
+            content: cells
+                .clone()
+                .map(UnicodeWidthStr::width)
+                .max()
+                .unwrap_or(0)
+                .max(title.width()),
+            longest_word: words.filter(|width| *width <= WHOLE_CHARS).max().unwrap_or(0),
+            is_whole: cells.clone().all(|text| match text.contains(char::is_whitespace) {
+                true => text.width() <= FEW_CHARS,
+                false => text.width() <= WHOLE_CHARS,
+            }),
+            goes: self.going.iter().position(|going| *going == title),
+        }
     }
 }
 
-fn painted(cell: &Cell) -> comfy_table::Cell {
-    let text = comfy_table::Cell::new(one_line(&cell.text));
-    match cell.tone {
-        Tone::Plain => text,
-        Tone::Good => text.fg(Color::DarkGreen),
-        Tone::Bad => text.fg(Color::DarkRed),
-        Tone::Wait => text.fg(Color::DarkYellow),
-        Tone::Busy => text.fg(Color::DarkCyan),
-        Tone::Faint => text.add_attribute(Attribute::Dim),
+/// What puts the cells onto lines.
+struct Painter<'a> {
+    layout: &'a Layout,
+    width: Option<usize>,
+    keeps_whole: bool,
+    colour: bool,
+}
+
+impl Painter<'_> {
+    fn header(&self, titles: &[&str]) -> String {
+        let bold = if self.colour { Style::new().bold() } else { Style::new() };
+        let cells = self.layout.beside.iter().map(|&(at, width)| (titles[at].to_owned(), width));
+        line(cells, |_| bold)
+    }
+
+    /// The cells side by side, and what stands below them.
+    fn row(&self, row: &[(String, Tone)], titles: &[&str], drawn: &mut String) {
+        let beside: Vec<_> = self
+            .layout
+            .beside
+            .iter()
+            .map(|&(at, width)| (wrap(&row[at].0, width, self.keeps_whole), width, row[at].1))
+            .collect();
+        let height = beside.iter().map(|(lines, _, _)| lines.len()).max().unwrap_or(0);
+        for at in 0..height {
+            let cells = beside
+                .iter()
+                .map(|(lines, width, _)| (lines.get(at).cloned().unwrap_or_default(), *width));
+            drawn.push_str(&line(cells, |index| self.style(beside[index].2)));
+        }
+        let is_named = self.layout.below.len() > 1;
+        for &at in self.layout.below.iter().filter(|&&at| !row[at].0.is_empty()) {
+            let (text, tone) = &row[at];
+            let named = format!("{}: {text}", titles[at].to_lowercase());
+            let text = if is_named { &named } else { text };
+            let width = self.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
+            for text in wrap(text, width, self.keeps_whole) {
+                let style = self.style(*tone);
+                drawn.push_str(&format!("{:INDENT$}{style}{text}{style:#}\n", ""));
+            }
+        }
+    }
+
+    fn style(&self, tone: Tone) -> Style {
+        if self.colour { tone.style() } else { Style::new() }
+    }
+}
+
+/// Cells on a line, which ends with the last one that has something in it.
+fn line(cells: impl Iterator<Item = (String, usize)>, style: impl Fn(usize) -> Style) -> String {
+    let (mut line, mut owed) = (String::new(), 0);
+    for (index, (text, width)) in cells.enumerate() {
+        if !text.is_empty() {
+            let style = style(index);
+            line.push_str(&format!("{:owed$}{style}{text}{style:#}", ""));
+            owed = 0;
+        }
+        owed += width.saturating_sub(text.width()) + GAP;
+    }
+    line + "\n"
+}
+
+impl Tone {
+    /// As a terminal shows it.
+    pub(crate) fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Bad => AnsiColor::Red.on_default(),
+            Self::Wait => AnsiColor::Yellow.on_default(),
+            Self::Busy => AnsiColor::Cyan.on_default(),
+            Self::Faint => Style::new().dimmed(),
+        }
     }
 }
 
@@ -250,7 +341,6 @@ mod tests {
         for width in [1, 40, 80, 140] {
             let text = table.render(Some(width), false);
             assert!(text.contains(job) && text.contains(&content), "{width}: {text}");
-            assert_eq!(text.lines().count() > 2, width == 140, "{text}");
             let live = table.render_live(width, false);
             assert!(
                 width < 40 || live.lines().all(|line| line.chars().count() <= usize::from(width)),
@@ -269,6 +359,34 @@ mod tests {
             (one_line(text), harmless(text)),
             ("keepyortsed db".to_owned(), "keepyortsed db".to_owned())
         );
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_what_matters_and_a_wide_one_everything() {
+        let mut table = Table::new(["JOB", "STATUS", "RUNTIME", "AGE", "MESSAGE"])
+            .only_wide(&["RUNTIME"])
+            .first_to_go(&["AGE"]);
+        let id = format!("job-{}", "4".repeat(32));
+        table.row([
+            Cell::id(&id),
+            status(Status::WaitingManualApproval),
+            "vm".into(),
+            "3m20s".into(),
+            "approval `qa` of plan is asked for, and 0 of 1 said yes".into(),
+        ]);
+        insta::assert_snapshot!(table.render(Some(40), false), @r"
+        JOB           STATUS
+        job-44444444  WAITING_MANUAL_APPROVAL
+          approval `qa` of plan is asked for,
+          and 0 of 1 said yes
+        ");
+        insta::assert_snapshot!(table.render(Some(60), false), @r"
+        JOB           STATUS                   AGE
+        job-44444444  WAITING_MANUAL_APPROVAL  3m20s
+          approval `qa` of plan is asked for, and 0 of 1 said yes
+        ");
+        let wide = table.render_wide(false);
+        assert!(wide.lines().count() == 2 && wide.contains(&id) && wide.contains("vm"), "{wide}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::table::Table;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List all applications
+    #[command(visible_alias = "ls")]
     List,
     /// Show one application with its release channels and services
     Get {
@@ -42,7 +43,7 @@ pub async fn perform(
         Command::Get { application } => {
             let application: Application =
                 client.get(&["v1", "applications", &application], &[]).await?;
-            console.print(&application, |paper| page(&application, paper))
+            console.print_one(&application, |paper| page(&application, paper))
         }
     }
 }
@@ -63,7 +64,8 @@ fn list(applications: &[ApplicationSummary]) -> Table {
 
 fn page(application: &Application, paper: &Paper) -> String {
     let mut text = paper.heading(application.name.as_str());
-    let mut channels = Table::new(["CHANNEL", "GROUP", "RUNTIMES", "PRECONDITIONS"]);
+    let mut channels =
+        Table::new(["CHANNEL", "GROUP", "RUNTIMES", "PRECONDITIONS"]).first_to_go(&["GROUP"]);
     for channel in &application.release_channels {
         let runtimes =
             channel.runtimes.iter().map(|connection| match connection.runtime.as_str() {

@@ -8,7 +8,7 @@ use schema::status::Role;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::table::{Cell, Table, Tone};
+use crate::table::{Cell, Table, Tone, one_line};
 use crate::when;
 
 /// What can be typed.
@@ -17,6 +17,8 @@ pub enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Say whose token is used, what it may do, and where it was found
+    Whoami,
 }
 
 /// What can be done with tokens.
@@ -34,6 +36,7 @@ pub enum TokenCommand {
         valid_for: Option<Duration>,
     },
     /// List tokens; values are never shown
+    #[command(visible_alias = "ls")]
     List,
     /// End a token at once
     Revoke {
@@ -62,7 +65,10 @@ pub async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let Command::Token(command) = command;
+    let command = match command {
+        Command::Token(command) => command,
+        Command::Whoami => return whoami(client, console).await,
+    };
     match command {
         TokenCommand::Create { name, role, valid_for } => {
             let role = match role {
@@ -97,6 +103,23 @@ pub async fn perform(
             console.say(&format!("revoked token {name}"))
         }
     }
+}
+
+async fn whoami(client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let own: Token = client.get(&["v1", "whoami"], &[]).await?;
+    let now = when::now();
+    let until = own
+        .expires_at
+        .map_or_else(|| "until revoked".to_owned(), |at| format!("ends {}", when::until(at, now)));
+    let origin = client.token_origin().unwrap_or_default();
+    console.print_one(&own, |_| {
+        format!(
+            "{} ({}) at {}\ntoken from {origin}, valid: {until}\n",
+            one_line(&own.name),
+            own.role,
+            client.server()
+        )
+    })
 }
 
 fn table(tokens: &[Token]) -> Table {

@@ -1,8 +1,8 @@
 //! `pvnctl configs`: config files on their way to the scheduler.
 
-mod apply;
-mod diff;
-mod validate;
+pub mod apply;
+pub mod diff;
+pub mod validate;
 
 use std::path::PathBuf;
 
@@ -17,14 +17,24 @@ use crate::failure::Failure;
 /// What can be typed.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what would change, ask, and store it: all files or none
+    /// What is said without the noun as well.
+    #[command(flatten)]
+    Verb(ConfigVerb),
+    /// Print the JSON Schema of config files, for editors
+    Schema,
+}
+
+/// What is done with config files: `pvnctl configs apply`, and `pvnctl apply`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Show what config files change, ask, and store all or none
     Apply(apply::Arguments),
-    /// Check files without a scheduler; references are checked among the given files only
+    /// Check config files without a scheduler
+    ///
+    /// References are checked among the given files only.
     Validate(validate::Arguments),
     /// Show what `apply` would change, and change nothing
     Diff(diff::Arguments),
-    /// Print the JSON Schema of config files, for editors
-    Schema,
 }
 
 /// Which files.
@@ -47,9 +57,13 @@ pub async fn perform(
 ) -> Result<(), Failure> {
     let client = || -> Result<Client, Failure> { discover::client(global) };
     match command {
-        Command::Apply(arguments) => apply::perform(&arguments, &client()?, console).await,
-        Command::Validate(arguments) => validate::perform(&arguments, console),
-        Command::Diff(arguments) => diff::perform(&arguments, &client()?, console).await,
+        Command::Verb(ConfigVerb::Apply(arguments)) => {
+            apply::perform(&arguments, &client()?, console).await
+        }
+        Command::Verb(ConfigVerb::Validate(arguments)) => validate::perform(&arguments, console),
+        Command::Verb(ConfigVerb::Diff(arguments)) => {
+            diff::perform(&arguments, &client()?, console).await
+        }
         Command::Schema => console.data(config::schemas::CONFIG),
     }
 }

@@ -3,7 +3,7 @@
 mod cancel;
 mod files;
 mod get;
-mod list;
+pub mod list;
 pub mod logs;
 
 use clap::Subcommand;
@@ -17,10 +17,11 @@ use crate::failure::Failure;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List jobs, newest first
+    #[command(visible_alias = "ls")]
     List(list::Arguments),
     /// Show one job with its report
     Get {
-        /// The job's id
+        /// The job's id, or any beginning of it that names no other
         job: String,
     },
     /// Write a job's stdout to stdout and its stderr to stderr, byte for byte
@@ -29,7 +30,7 @@ pub enum Command {
     Files(files::Arguments),
     /// Stop a job: TERM, and KILL when its time to end is over; a second cancel kills at once
     Cancel {
-        /// The job's id
+        /// The job's id, or any beginning of it that names no other
         job: String,
     },
 }

@@ -3,20 +3,22 @@
 use clap::{Args, Subcommand};
 use schema::api::Release;
 
+use crate::address::ScopeArguments;
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
-use crate::table::{self, Table};
+use crate::table::{self, Cell, Table};
 use crate::when;
 
 /// What can be typed.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List releases, newest first
+    #[command(visible_alias = "ls")]
     List(ReleaseFilters),
     /// Show one release with its parameters
     Get {
-        /// The release's id
+        /// The release's id, or any beginning of it that names no other
         release: String,
     },
 }
@@ -24,13 +26,10 @@ pub enum Command {
 /// Filters of the list.
 #[derive(Debug, Args)]
 pub struct ReleaseFilters {
-    /// Only of this application
-    #[arg(long, value_name = "APPLICATION")]
-    pub app: Option<String>,
-    /// Only of this service
-    #[arg(long, value_name = "SERVICE", requires = "app")]
-    pub service: Option<String>,
-    /// At most this many
+    /// Of whom.
+    #[command(flatten)]
+    pub scope: ScopeArguments,
+    /// At most this many, newest first [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 }
@@ -46,16 +45,13 @@ pub async fn perform(
 ) -> Result<(), Failure> {
     match command {
         Command::List(list) => {
-            let query: Vec<_> = [("application", list.app), ("service", list.service)]
-                .into_iter()
-                .filter_map(|(key, value)| Some((key, value?)))
-                .collect();
+            let query = list.scope.query(client).await?;
             let releases = client.list::<Release>(&["v1", "releases"], &query, list.limit).await?;
             console.print_list(&releases, "no releases; make one with `pvnctl services push`", rows)
         }
         Command::Get { release } => {
             let release: Release = client.get(&["v1", "releases", &release], &[]).await?;
-            console.print(&release, |paper| page(&release, paper))
+            console.print_one(&release, |paper| page(&release, paper))
         }
     }
 }
@@ -71,7 +67,8 @@ fn rows(releases: &[Release]) -> Table {
         "AGE",
         "BY",
         "CHANNELS",
-    ]);
+    ])
+    .first_to_go(&["BY", "RELEASE", "APPLICATION", "SERVICE"]);
     for release in releases {
         let channels: Vec<_> = release
             .channels
@@ -79,7 +76,7 @@ fn rows(releases: &[Release]) -> Table {
             .map(|channel| format!("{} {}", channel.channel, channel.status))
             .collect();
         rows.row([
-            release.release.into(),
+            Cell::id(release.release),
             release.version.as_str().into(),
             (&release.application).into(),
             (&release.service).into(),

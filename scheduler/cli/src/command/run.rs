@@ -4,7 +4,7 @@ use clap::Args;
 use schema::api::{Job, RunRequest, RunStarted};
 use schema::status::{JobKind, JobStatus};
 
-use crate::args::ChannelArgument;
+use crate::address::ChannelArgument;
 use crate::client::Client;
 use crate::command::jobs::logs;
 use crate::console::Console;
@@ -45,15 +45,10 @@ pub async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let started: RunStarted = client
-        .post(&arguments.instance.path("run"), &RunRequest { kind: Some(arguments.kind) })
-        .await?;
-    console.say(&format!(
-        "{} of {} runs as {}",
-        arguments.kind,
-        arguments.instance.say(),
-        started.job
-    ))?;
+    let instance = arguments.instance.resolve(client).await?;
+    let started: RunStarted =
+        client.post(&instance.path("run"), &RunRequest { kind: Some(arguments.kind) }).await?;
+    console.say(&format!("{} of {} runs as {}", arguments.kind, instance.say(), started.job))?;
     let end = logs::follow(&started.job.to_string(), client, console).await?;
     if end.status == JobStatus::Succeeded {
         let code = end
@@ -61,7 +56,7 @@ pub async fn perform(
             .map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
         return console.say(&format!("{code}: {}", end.status));
     }
-    let what = format!("{} of {} {}", arguments.kind, arguments.instance.say(), end.status);
+    let what = format!("{} of {} {}", arguments.kind, instance.say(), end.status);
     let next = format!("see `pvnctl jobs get {}`", started.job);
     let code = if end.status == JobStatus::Failed { 2 } else { 1 };
     let why = match end.exit_code {

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use schema::api::{EjectedRuntime, Runtime, RuntimeCheck};
 use schema::status::CheckStatus;
 
+use crate::address::ScopeArguments;
 use crate::client::Client;
 use crate::console::{Console, yaml};
 use crate::failure::Failure;
@@ -13,6 +14,7 @@ use crate::table::{Cell, Table, Tone};
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List all runtimes
+    #[command(visible_alias = "ls")]
     List,
     /// Show one runtime
     Get {
@@ -31,15 +33,9 @@ pub enum Command {
     Check {
         /// The runtime, by name or id; a Kubernetes runtime is checked for all that run on it
         runtime: String,
-        /// Try the tool by instances of this application only, by name or id
-        #[arg(long, value_name = "APPLICATION")]
-        app: Option<String>,
-        /// Try the tool by instances of this service only, by name or id
-        #[arg(long, value_name = "SERVICE", requires = "app")]
-        service: Option<String>,
-        /// Try the tool by instances in this release channel only, by name or id
-        #[arg(long, value_name = "CHANNEL", requires = "app")]
-        channel: Option<String>,
+        /// By whose jobs a tool is tried; else by some of each.
+        #[command(flatten)]
+        scope: ScopeArguments,
     },
 }
 
@@ -59,7 +55,7 @@ pub async fn perform(
         }
         Command::Get { runtime } => {
             let runtime: Runtime = client.get(&["v1", "runtimes", &runtime], &[]).await?;
-            console.print(&runtime, |paper| paper.table(&table(std::slice::from_ref(&runtime))))
+            console.print_one(&runtime, |paper| paper.table(&table(std::slice::from_ref(&runtime))))
         }
         Command::Eject { runtime } => {
             let ejected: EjectedRuntime =
@@ -67,10 +63,8 @@ pub async fn perform(
             let text = commented(&yaml(&ejected.document)?);
             console.print(&ejected.document, |_| text)
         }
-        Command::Check { runtime, app, service, channel } => {
-            let asked = [("application", app), ("service", service), ("channel", channel)];
-            let query: Vec<_> =
-                asked.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        Command::Check { runtime, scope } => {
+            let query = scope.query(client).await?;
             check(&runtime, &query, client, console).await
         }
     }
@@ -133,7 +127,8 @@ async fn check(
 }
 
 fn table(runtimes: &[Runtime]) -> Table {
-    let mut table = Table::new(["NAME", "KIND", "RUNS ON", "LIMIT", "INSTANCES", "LABELS"]);
+    let mut table = Table::new(["NAME", "KIND", "RUNS ON", "LIMIT", "INSTANCES", "LABELS"])
+        .first_to_go(&["LIMIT", "RUNS ON", "INSTANCES"]);
     for runtime in runtimes {
         // The automatic labels repeat what the other columns say.
         let labels: Vec<_> = runtime

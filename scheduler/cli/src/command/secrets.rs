@@ -31,6 +31,7 @@ pub enum Command {
         if_changed: bool,
     },
     /// List keys and versions; values are never shown
+    #[command(visible_alias = "ls")]
     List,
     /// Delete all versions of a secret
     Delete {

@@ -2,10 +2,10 @@
 
 mod approve;
 mod decision;
-mod explain;
-mod get;
-mod ill;
-mod list;
+pub mod explain;
+pub mod get;
+pub(crate) mod ill;
+pub mod list;
 mod push;
 mod reject;
 mod rollback;
@@ -14,7 +14,7 @@ mod wait;
 
 use clap::Subcommand;
 
-use crate::args::ChannelArgument;
+use crate::address::ChannelArgument;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -23,9 +23,18 @@ use crate::failure::Failure;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List services and how their channels stand
+    #[command(visible_alias = "ls")]
     List(list::Arguments),
     /// Show one service, channel by channel
     Get(get::Arguments),
+    /// What is said without the noun as well.
+    #[command(flatten)]
+    Verb(ServiceVerb),
+}
+
+/// What is done to services: `pvnctl services push`, and `pvnctl push`.
+#[derive(Debug, Subcommand)]
+pub enum ServiceVerb {
     /// Make a release
     Push(push::Arguments),
     /// Wait until a service has converged
@@ -60,15 +69,27 @@ pub async fn perform(
     match command {
         Command::List(arguments) => list::perform(arguments, client, console).await,
         Command::Get(arguments) => get::perform(&arguments, client, console).await,
-        Command::Push(arguments) => push::perform(&arguments, client, console).await,
-        Command::Wait(arguments) => wait::perform(&arguments, client, console).await,
-        Command::Approve(arguments) => approve::perform(arguments, client, console).await,
-        Command::Reject(arguments) => reject::perform(arguments, client, console).await,
-        Command::Refresh(instance) => steer::perform("refresh", &instance, client, console).await,
-        Command::Retry(instance) => steer::perform("retry", &instance, client, console).await,
-        Command::Pause(instance) => steer::perform("pause", &instance, client, console).await,
-        Command::Resume(instance) => steer::perform("resume", &instance, client, console).await,
-        Command::Rollback(arguments) => rollback::perform(&arguments, client, console).await,
-        Command::Explain(arguments) => explain::perform(&arguments, client, console).await,
+        Command::Verb(verb) => act(verb, client, console).await,
+    }
+}
+
+/// Does what is said without the noun.
+///
+/// # Errors
+/// The same.
+pub async fn act(verb: ServiceVerb, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    match verb {
+        ServiceVerb::Push(arguments) => push::perform(&arguments, client, console).await,
+        ServiceVerb::Wait(arguments) => wait::perform(&arguments, client, console).await,
+        ServiceVerb::Approve(arguments) => approve::perform(arguments, client, console).await,
+        ServiceVerb::Reject(arguments) => reject::perform(arguments, client, console).await,
+        ServiceVerb::Refresh(instance) => {
+            steer::perform("refresh", &instance, client, console).await
+        }
+        ServiceVerb::Retry(instance) => steer::perform("retry", &instance, client, console).await,
+        ServiceVerb::Pause(instance) => steer::perform("pause", &instance, client, console).await,
+        ServiceVerb::Resume(instance) => steer::perform("resume", &instance, client, console).await,
+        ServiceVerb::Rollback(arguments) => rollback::perform(&arguments, client, console).await,
+        ServiceVerb::Explain(arguments) => explain::perform(&arguments, client, console).await,
     }
 }

@@ -5,7 +5,7 @@ use anstyle::Style;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::table::Table;
+use crate::table::{Table, Tone, one_line, wrap};
 use crate::typed::Typed;
 
 /// What people's output is laid out for.
@@ -14,6 +14,8 @@ pub struct Paper {
     pub width: Option<u16>,
     /// Whether it takes colour.
     pub colour: bool,
+    /// Whether everything is wanted, however long its lines become.
+    pub wide: bool,
     /// How the commands on it are typed.
     pub typed: Typed,
 }
@@ -21,7 +23,31 @@ pub struct Paper {
 impl Paper {
     /// A table laid out on it, with its last line ended.
     pub fn table(&self, table: &Table) -> String {
-        table.typed_as(&self.typed).render(self.width, self.colour)
+        let table = table.typed_as(&self.typed);
+        if self.wide {
+            table.render_wide(self.colour)
+        } else {
+            table.render(self.width, self.colour)
+        }
+    }
+
+    /// A text in the colour of its meaning.
+    pub fn toned(&self, text: &str, tone: Tone) -> String {
+        let style = if self.colour { tone.style() } else { Style::new() };
+        format!("{style}{text}{style:#}")
+    }
+
+    /// A line that says that something is wrong, fitted to the width.
+    pub fn alarm(&self, text: &str) -> String {
+        let width = self.width.map_or(usize::MAX, usize::from);
+        let lines = wrap(&one_line(text), width, false);
+        lines.iter().map(|line| self.toned(line, Tone::Bad) + "\n").collect()
+    }
+
+    /// A sentence, in lines that fit the width.
+    pub fn prose(&self, text: &str) -> String {
+        let width = self.width.map_or(usize::MAX, usize::from);
+        wrap(text, width, true).join("\n") + "\n"
     }
 
     pub fn heading(&self, text: &str) -> String {

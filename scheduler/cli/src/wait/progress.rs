@@ -8,6 +8,7 @@ use schema::api::Service;
 use super::Goal;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::live::LiveText;
 use crate::named::told;
 use crate::table::{self, Table, one_line};
 use crate::when;
@@ -15,10 +16,8 @@ use crate::when;
 /// What has been shown so far.
 #[derive(Debug, Default)]
 pub struct WaitProgress {
-    /// Lines of the live table that stand on the terminal.
-    drawn: usize,
-    /// Columns that it had when they were drawn.
-    width: u16,
+    /// The table that stands on the terminal.
+    table: LiveText,
     /// The line last printed for each channel.
     said: BTreeMap<String, String>,
     /// Lines that are printed once.
@@ -41,7 +40,7 @@ impl WaitProgress {
                 let table = live(goals, seen)
                     .typed_as(&console.typed)
                     .render_live(size.0, console.colours_stderr());
-                let text = self.draw(&table, size);
+                let text = self.table.draw(&table, size);
                 console.talk_bytes(text.as_bytes())
             }
             None => self.lines(console, goals, seen),
@@ -53,8 +52,7 @@ impl WaitProgress {
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn say(&mut self, console: &mut Console, line: &str) -> Result<(), Failure> {
-        let width = console.talk_size().map_or(self.width, |(width, _)| width);
-        let up = self.take_back(width);
+        let up = self.table.take_back(console.talk_size());
         console.talk(&format!("{up}{line}\n"))
     }
 
@@ -87,40 +85,10 @@ impl WaitProgress {
                 let table = live(goals, seen)
                     .typed_as(&console.typed)
                     .render_live(width, console.colours_stderr());
-                let text = self.draw(&table, (width, u16::MAX));
-                self.drawn = 0;
+                let text = self.table.draw_last(&table, width);
                 console.talk_bytes(text.as_bytes())
             }
             None => self.lines(console, goals, seen),
-        }
-    }
-
-    /// What takes the last table off a terminal of this size and puts this one there, as much of it
-    /// as fits: what has left it at the top cannot be taken back.
-    fn draw(&mut self, table: &str, (width, rows): (u16, u16)) -> String {
-        let mut text = self.take_back(width);
-        let (lines, room) = (table.lines().count(), usize::from(rows.saturating_sub(1)));
-        if lines <= room {
-            text.push_str(table);
-            self.drawn = lines;
-        } else {
-            let shown = room.saturating_sub(1);
-            table.split_inclusive('\n').take(shown).for_each(|line| text.push_str(line));
-            text.push_str(&format!("… and {} more\n", lines - shown));
-            self.drawn = room;
-        }
-        self.width = width;
-        text
-    }
-
-    /// What takes the live table off the terminal. On one that has become narrower nobody knows how
-    /// many rows it takes, some wrap lines and some cut them: there it stays, and nothing above
-    /// it is lost.
-    fn take_back(&mut self, width: u16) -> String {
-        match std::mem::take(&mut self.drawn) {
-            0 => String::new(),
-            _ if width < self.width => String::new(),
-            lines => format!("\u{1b}[{lines}A\u{1b}[J"),
         }
     }
 
@@ -169,43 +137,4 @@ fn live(goals: &[Goal], seen: &[Option<Service>]) -> Table {
         }
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TABLE: &str = "A  B\n1  2\n3  4\n";
-
-    #[test]
-    fn a_table_takes_the_place_of_the_last_one() {
-        let mut progress = WaitProgress::default();
-        assert_eq!(progress.draw(TABLE, (80, 24)), TABLE);
-        assert_eq!(progress.draw(TABLE, (80, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"));
-        assert_eq!(
-            progress.draw(TABLE, (120, 24)),
-            format!("\u{1b}[3A\u{1b}[J{TABLE}"),
-            "nothing wraps on a wider one"
-        );
-    }
-
-    #[test]
-    fn on_a_terminal_that_has_become_narrower_nothing_above_is_taken_away() {
-        let mut progress = WaitProgress::default();
-        progress.draw(TABLE, (80, 24));
-        assert_eq!(progress.draw(TABLE, (40, 24)), TABLE, "the old one stays above");
-        assert_eq!(progress.draw(TABLE, (40, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"));
-    }
-
-    #[test]
-    fn a_table_that_is_taller_than_the_terminal_is_cut() {
-        let mut progress = WaitProgress::default();
-        let tall: String = (0..30).map(|line| format!("{line}\n")).collect();
-        let drawn = progress.draw(&tall, (80, 10));
-        assert!(drawn.ends_with("7\n… and 22 more\n"), "{drawn}");
-        assert!(
-            progress.draw(&tall, (80, 10)).starts_with("\u{1b}[9A"),
-            "the cursor's line is the tenth"
-        );
-    }
 }

@@ -5,11 +5,13 @@
     reason = "clippy knows test functions, not the helpers that they share"
 )]
 
+mod addresses;
 mod approving;
 mod arguments;
 mod configs;
 mod errors;
 mod ill;
+mod looking;
 mod output;
 mod server;
 mod suggestions;

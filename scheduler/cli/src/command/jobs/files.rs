@@ -25,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The job's id
+    /// The job's id, or any beginning of it that names no other
     pub job: String,
     /// Which file to print [default: list them]
     pub name: Option<String>,

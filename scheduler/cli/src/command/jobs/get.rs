@@ -7,6 +7,7 @@ use super::list::rows;
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
+use crate::short;
 use crate::table::harmless;
 
 /// Prints the job.
@@ -16,13 +17,13 @@ pub(super) async fn perform(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let job: Job = client.get(&["v1", "jobs", job], &[]).await?;
-    console.print(&job, |paper| page(&job, paper))
+    console.print_one(&job, |paper| page(&job, paper))
 }
 
 fn page(job: &Job, paper: &Paper) -> String {
     let mut text = paper.table(&rows(std::slice::from_ref(job)));
     if !job.message.is_empty() {
-        text += &format!("\n{}\n", harmless(&job.message));
+        text += &format!("\n{}\n", short::ids_in(&harmless(&job.message)));
     }
     let Some(report) = &job.report else { return text };
     // Every wrapper says which version it is.
@@ -62,13 +63,15 @@ fn page(job: &Job, paper: &Paper) -> String {
                 "\nno wrapper counted its output: its stdout is what its node still had of its \
                  container's log when it ended, as far as that could be read; see `pvnctl jobs \
                  logs {}`\n",
-                job.id
+                short::id(&job.id.to_string())
             )
         }
         false => {
             format!(
                 "\n{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`\n",
-                report.stdout_bytes, report.stderr_bytes, job.id
+                report.stdout_bytes,
+                report.stderr_bytes,
+                short::id(&job.id.to_string())
             )
         }
     };

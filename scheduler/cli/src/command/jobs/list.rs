@@ -4,24 +4,19 @@ use clap::Args;
 use schema::api::Job;
 use schema::status::{JobKind, JobStatus};
 
+use crate::address::ScopeArguments;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::table::{self, Table};
+use crate::table::{self, Cell, Table};
 use crate::when;
 
 /// Filters.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Only of this application
-    #[arg(long, value_name = "APPLICATION")]
-    app: Option<String>,
-    /// Only of this service
-    #[arg(long, value_name = "SERVICE", requires = "app")]
-    service: Option<String>,
-    /// Only in this release channel
-    #[arg(long, value_name = "CHANNEL", requires = "app")]
-    channel: Option<String>,
+    /// Of whom.
+    #[command(flatten)]
+    pub scope: ScopeArguments,
     /// Only fetch, apply or getInfo
     #[arg(long, value_name = "KIND", value_parser = super::kind)]
     kind: Option<JobKind>,
@@ -43,16 +38,12 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let query: Vec<_> = [
-        ("application", arguments.app),
-        ("service", arguments.service),
-        ("channel", arguments.channel),
+    let mut query = arguments.scope.query(client).await?;
+    let others = [
         ("kind", arguments.kind.map(|kind| kind.to_string())),
         ("status", arguments.status.map(|status| status.to_string())),
-    ]
-    .into_iter()
-    .filter_map(|(key, value)| Some((key, value?)))
-    .collect();
+    ];
+    query.extend(others.into_iter().filter_map(|(key, value)| Some((key, value?))));
     let jobs = client.list::<Job>(&["v1", "jobs"], &query, arguments.limit).await?;
     console.print_list(&jobs, "no jobs", rows)
 }
@@ -61,16 +52,18 @@ pub(super) async fn perform(
 pub(super) fn rows(jobs: &[Job]) -> Table {
     let now = when::now();
     let mut rows = Table::new([
-        "JOB", "KIND", "SERVICE", "CHANNEL", "VERSION", "ATTEMPT", "STATUS", "EXIT", "AGE", "TOOK",
-    ]);
+        "JOB", "KIND", "SERVICE", "RUNTIME", "VERSION", "ATTEMPT", "STATUS", "EXIT", "AGE", "TOOK",
+    ])
+    .only_wide(&["RUNTIME"])
+    .first_to_go(&["ATTEMPT", "TOOK", "VERSION", "EXIT", "AGE", "KIND", "SERVICE"]);
     for job in jobs {
         let took =
             job.started_at.map(|start| when::length(job.ended_at.unwrap_or(now).since_ms(start)));
         rows.row([
-            job.id.into(),
+            Cell::id(job.id),
             job.kind.into(),
-            format!("{}/{}", job.application, job.service).into(),
-            (&job.channel).into(),
+            format!("{}/{}@{}", job.application, job.service, job.channel).into(),
+            (&job.runtime).into(),
             job.version.as_str().into(),
             job.attempt.into(),
             table::job_status(job.status),

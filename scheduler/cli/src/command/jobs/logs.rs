@@ -32,7 +32,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The job's id
+    /// The job's id, or any beginning of it that names no other
     pub job: String,
     /// Go on until the job has ended
     #[arg(short, long)]

@@ -5,7 +5,7 @@ use schema::api::{Approval, DecisionRequest, Instance};
 use schema::status::ApprovalStatus;
 
 use super::decision::{self, Common};
-use crate::args::ChannelArgument;
+use crate::address::InstancePath;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -44,6 +44,7 @@ pub(super) async fn perform(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let Arguments { common: Common { instance, reason, approval, plan_digest }, yes } = arguments;
+    let instance = instance.resolve(client).await?;
     let mut request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
     if request.plan_digest.is_none() {
         let now: Instance = client.get(&instance.own_path(), &[]).await?;
@@ -79,7 +80,7 @@ fn only_one<'a>(now: &'a Instance, named: Option<&str>) -> Option<&'a Approval> 
 
 /// Shows what is asked, and asks. Where there is no plan, its id names all that there is to see.
 fn agreed(
-    instance: &ChannelArgument,
+    instance: &InstancePath,
     now: &Instance,
     others: &[String],
     asked: &Approval,

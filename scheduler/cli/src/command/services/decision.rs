@@ -5,7 +5,7 @@ use clap::Args;
 use schema::api::{Application, Approval, DecisionRequest, Instance, Service, decision_flags};
 use schema::status::{ApprovalKind, ApprovalStatus, Decision, Status};
 
-use crate::args::ChannelArgument;
+use crate::address::{ChannelArgument, InstancePath};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ pub(super) struct Common {
 /// the same version, and with something left to do. None where the approval is not shared, or where
 /// that cannot be asked.
 pub(super) async fn others(
-    instance: &ChannelArgument,
+    instance: &InstancePath,
     named: Option<&str>,
     client: &Client,
 ) -> Vec<String> {
@@ -89,7 +89,7 @@ pub(super) async fn others(
 
 /// Those of the other channels in which exactly this answer was counted.
 async fn counted(
-    instance: &ChannelArgument,
+    instance: &InstancePath,
     decided: Option<&Approval>,
     client: &Client,
 ) -> Vec<String> {
@@ -128,7 +128,7 @@ pub(super) fn listed(names: &[String]) -> String {
 /// Sends a decision and says what was decided on, and where.
 pub(super) async fn send(
     what: &str,
-    instance: &ChannelArgument,
+    instance: &InstancePath,
     request: &DecisionRequest,
     client: &Client,
     console: &mut Console,

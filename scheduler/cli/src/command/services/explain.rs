@@ -5,10 +5,11 @@ use schema::api::Explanation;
 use schema::cause::CauseCode;
 
 use super::ill;
-use crate::args::ChannelArgument;
+use crate::address::{ChannelArgument, InstancePath};
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
+use crate::short;
 use crate::table::{Table, one_line};
 use crate::typed::Typed;
 use crate::when;
@@ -27,20 +28,16 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let explanation: Explanation = client.get(&arguments.instance.path("explain"), &[]).await?;
-    console.print(&explanation, |paper| page(&arguments.instance, &explanation, paper))?;
+    let instance = arguments.instance.resolve(client).await?;
+    let explanation: Explanation = client.get(&instance.path("explain"), &[]).await?;
+    console.print(&explanation, |paper| page(&instance, &explanation, paper))?;
     ill::note(client, console).await
 }
 
 /// The commands that are told in backticks, as people can copy them: those that name no instance
 /// are about this one. Left out are those that stand whole in what is `shown`; a terminal breaks a
 /// table where its width ends.
-fn commands(
-    told: &[String],
-    shown: &str,
-    instance: &ChannelArgument,
-    typed: &Typed,
-) -> Vec<String> {
+fn commands(told: &[String], shown: &str, instance: &InstancePath, typed: &Typed) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let quoted = told.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
     for quoted in quoted.filter(|quoted| quoted.starts_with("pvnctl ")) {
@@ -56,28 +53,30 @@ fn commands(
     commands
 }
 
-fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) -> String {
+/// The chain, for people.
+pub(crate) fn page(instance: &InstancePath, explanation: &Explanation, paper: &Paper) -> String {
     let now = when::now();
     let reason = explanation.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let mut text = paper.heading(&format!("{} is {}{reason}", instance.say(), explanation.status));
     if !explanation.message.is_empty() {
-        text += &format!("{}\n", one_line(&explanation.message));
+        text += &paper.prose(&short::ids_in(&one_line(&explanation.message)));
     }
     if !explanation.causes.is_empty() {
-        let mut causes = Table::new(["BECAUSE", "SINCE", "UNTIL", ""]);
+        let mut causes =
+            Table::new(["BECAUSE", "SINCE", "UNTIL", ""]).first_to_go(&["UNTIL", "SINCE"]);
         for cause in &explanation.causes {
             causes.row([
                 cause.code.as_str().into(),
                 cause.since.map(|since| when::ago(since, now)).unwrap_or_default().into(),
                 cause.until.map(|until| when::until(until, now)).unwrap_or_default().into(),
-                cause.message.as_str().into(),
+                short::ids_in(&cause.message).into(),
             ]);
         }
         let causes = paper.table(&causes);
         let causes_told = explanation.causes.iter().map(|cause| &cause.message);
         let told: Vec<String> = std::iter::once(&explanation.message)
             .chain(causes_told)
-            .map(|told| one_line(told))
+            .map(|told| short::ids_in(&one_line(told)))
             .collect();
         text += &format!("\n{causes}");
         let commands = commands(&told, &text, instance, &paper.typed);
@@ -105,7 +104,7 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
                 "\nnothing happens next by itself\n"
             };
     }
-    let mut next = Table::new(["NEXT", "WHEN", "AT"]);
+    let mut next = Table::new(["NEXT", "WHEN", "AT"]).first_to_go(&["AT"]);
     for action in &explanation.next {
         next.row([
             action.action.as_str().into(),
@@ -122,8 +121,8 @@ mod tests {
 
     fn check(width: Option<u16>, told: &str, expected: &[&str]) {
         let service =
-            crate::args::ServiceArgument { service: "web".to_owned(), app: "shop".to_owned() };
-        let instance = ChannelArgument { service, channel: "eu".to_owned() };
+            crate::address::ServicePath { service: "web".to_owned(), app: "shop".to_owned() };
+        let instance = InstancePath { service, channel: "eu".to_owned() };
         let mut table = Table::new(["BECAUSE", ""]);
         let told = vec![told.to_owned(), told.to_owned()];
         for message in &told {

@@ -6,11 +6,12 @@ use schema::output::{ObjectStatus, RuntimeObject};
 use schema::status::ApprovalStatus;
 
 use super::{decision, ill};
-use crate::args::ServiceArgument;
+use crate::address::{ServiceArgument, ServicePath};
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
 use crate::named::told;
+use crate::short;
 use crate::table::{self, Cell, Table, Tone, harmless, one_line};
 use crate::when;
 
@@ -19,7 +20,7 @@ use crate::when;
 pub struct Arguments {
     /// Which service.
     #[command(flatten)]
-    service: ServiceArgument,
+    pub service: ServiceArgument,
 }
 
 /// Prints the service.
@@ -28,12 +29,42 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let service: Service = client.get(&arguments.service.path(), &[]).await?;
-    console.print(&service, |paper| page(&service, paper))?;
+    let (path, channel) = arguments.service.resolve(client).await?;
+    let service = find(&path, channel.as_deref(), client).await?;
+    console.print_one(&service, |paper| page(&service, paper))?;
     ill::note(client, console).await
 }
 
-fn page(service: &Service, paper: &Paper) -> String {
+/// The service as it is now, with this channel of it alone where one is named.
+pub(crate) async fn find(
+    path: &ServicePath,
+    channel: Option<&str>,
+    client: &Client,
+) -> Result<Service, Failure> {
+    let mut service: Service = client.get(&path.path(), &[]).await?;
+    if let Some(channel) = channel {
+        only(&mut service, channel)?;
+    }
+    Ok(service)
+}
+
+/// Leaves one channel of the service.
+fn only(service: &mut Service, channel: &str) -> Result<(), Failure> {
+    let known: Vec<_> = service.channels.iter().map(|of| of.channel.to_string()).collect();
+    let is_meant =
+        |of: &Instance| of.channel.as_str() == channel || of.channel_id.to_string() == channel;
+    service.channels.retain(is_meant);
+    if service.channels.is_empty() {
+        return Err(Failure::with_next(
+            format!("{}/{} has no release channel `{channel}`", service.application, service.name),
+            format!("it has {}", known.join(", ")),
+        ));
+    }
+    Ok(())
+}
+
+/// All of it, for people.
+pub(crate) fn page(service: &Service, paper: &Paper) -> String {
     let version = service
         .version
         .as_ref()
@@ -63,7 +94,8 @@ fn channels(service: &Service) -> Table {
     let now = when::now();
     let mut table = Table::new([
         "CHANNEL", "RUNTIME", "STATUS", "REASON", "VERSION", "SINCE", "NEXT", "MESSAGE",
-    ]);
+    ])
+    .first_to_go(&["RUNTIME", "NEXT", "SINCE", "REASON", "VERSION"]);
     for instance in &service.channels {
         table.row([
             (&instance.channel).into(),
@@ -73,7 +105,7 @@ fn channels(service: &Service) -> Table {
             instance.desired_version.as_deref().unwrap_or_default().into(),
             when::ago(instance.since, now).into(),
             instance.next_action_at.map(|at| when::until(at, now)).unwrap_or_default().into(),
-            told(service, instance).into(),
+            short::ids_in(&told(service, instance)).into(),
         ]);
     }
     table
@@ -83,7 +115,8 @@ fn objects(instance: &Instance, paper: &Paper) -> String {
     if instance.objects.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["OBJECT", "TYPE", "STATUS", "VERSIONS", "LINKS", "MESSAGE"]);
+    let mut table = Table::new(["OBJECT", "TYPE", "STATUS", "VERSIONS", "LINKS", "MESSAGE"])
+        .first_to_go(&["TYPE"]);
     for object in &instance.objects {
         let links: Vec<_> = object.external_links.iter().map(|link| link.url.clone()).collect();
         table.row([
@@ -133,7 +166,10 @@ fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &
     let said = format!("{} of {} said yes", decision::yes(approval), approval.needed);
     let text = format!(
         "\n{}{}",
-        paper.heading(&format!("{} asks for approval{name}: {said}", instance.channel)),
+        paper.heading(&format!(
+            "{} asks for approval{name}: {said}",
+            instance.channel
+        )),
         decision::asked(approval)
     );
     let commands = decision::commands(

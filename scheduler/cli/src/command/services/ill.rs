@@ -13,7 +13,7 @@ const BEGINS: &str = "nothing new is started ";
 
 /// Says on stderr that nothing is started at present, and why. Where that cannot be asked the look
 /// itself has told what there is to tell.
-pub(super) async fn note(client: &Client, console: &mut Console) -> Result<(), Failure> {
+pub(crate) async fn note(client: &Client, console: &mut Console) -> Result<(), Failure> {
     let Err(Failure::Refused(problem)) = client.get::<Value>(&["readyz"], &[]).await else {
         return Ok(());
     };

@@ -15,7 +15,7 @@ use crate::table::{Cell, Table, Tone, status_tone};
 pub struct Arguments {
     /// Only of this application
     #[arg(long, value_name = "APPLICATION")]
-    app: Option<String>,
+    pub app: Option<String>,
     /// Only those with a channel that stands so
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<Status>,

@@ -3,7 +3,8 @@
 use clap::Args;
 use schema::api::{PushRequest, Pushed};
 
-use crate::args::{Params, ServiceArgument, WaitArguments, listed_name};
+use crate::address::{ServiceArgument, ServicePath};
+use crate::args::{Params, WaitArguments, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -47,18 +48,21 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    let channels = arguments.channels.as_ref();
+    let (service, channels) =
+        arguments.service.with_channels("--channels", channels, client).await?;
     let request = PushRequest {
         params: arguments.params.for_all()?,
         params_for_channel: arguments.params.by_channel()?,
-        channels: arguments.channels.clone(),
+        channels: channels.clone(),
         ..PushRequest::default()
     };
-    let mut path = arguments.service.path();
+    let mut path = service.path();
     path.push("push");
     let pushed: Pushed = client.post(&path, &request).await?;
     released(
-        &arguments.service,
-        arguments.channels.clone(),
+        &service,
+        channels,
         &pushed,
         arguments.wait.then_some(&arguments.patience),
         client,
@@ -69,7 +73,7 @@ pub(super) async fn perform(
 
 /// Prints the release made, and waits for it when asked to.
 pub(super) async fn released(
-    service: &ServiceArgument,
+    service: &ServicePath,
     channels: Option<Vec<String>>,
     pushed: &Pushed,
     wait: Option<&WaitArguments>,

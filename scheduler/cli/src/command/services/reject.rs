@@ -31,6 +31,7 @@ pub(super) async fn perform(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let Common { instance, reason, approval, plan_digest } = arguments.common;
+    let instance = instance.resolve(client).await?;
     let request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
     decision::send("reject", &instance, &request, client, console).await
 }

@@ -4,7 +4,8 @@ use clap::Args;
 use schema::api::{Pushed, RollbackRequest};
 
 use super::push::released;
-use crate::args::{ServiceArgument, WaitArguments, listed_name};
+use crate::address::ServiceArgument;
+use crate::args::{WaitArguments, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -46,14 +47,16 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let request =
-        RollbackRequest { version: arguments.to.clone(), channels: arguments.channels.clone() };
-    let mut path = arguments.service.path();
+    let channels = arguments.channels.as_ref();
+    let (service, channels) =
+        arguments.service.with_channels("--channels", channels, client).await?;
+    let request = RollbackRequest { version: arguments.to.clone(), channels: channels.clone() };
+    let mut path = service.path();
     path.push("rollback");
     let pushed: Pushed = client.post(&path, &request).await?;
     released(
-        &arguments.service,
-        arguments.channels.clone(),
+        &service,
+        channels,
         &pushed,
         arguments.wait.then_some(&arguments.patience),
         client,

@@ -3,7 +3,7 @@
 use schema::api::Instance;
 use schema::status::Status;
 
-use crate::args::ChannelArgument;
+use crate::address::ChannelArgument;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -15,6 +15,7 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    let instance = instance.resolve(client).await?;
     let now: Instance = client.post(&instance.path(what), &serde_json::json!({})).await?;
     let done = match what {
         "pause" => "paused",

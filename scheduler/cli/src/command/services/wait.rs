@@ -1,8 +1,10 @@
 //! `pvnctl services wait`.
 
 use clap::Args;
+use schema::api::Service;
 
-use crate::args::{ServiceArgument, WaitArguments, listed_name};
+use crate::address::ServiceArgument;
+use crate::args::{OutputFormat, WaitArguments, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -14,7 +16,9 @@ Exit codes:
   2  one of them FAILED, or autoRollback took a release back there and no other has come since
   3  the timeout came first; a scheduler that goes away meanwhile is waited for
   1  anything else: no such service, no release, a channel that is DELETED and in the config
-     again, no scheduler from the start";
+     again, no scheduler from the start
+
+With -o json or yaml the service as it is then is printed, as `services get` does.";
 
 /// What can be typed.
 #[derive(Debug, Args)]
@@ -39,9 +43,18 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let goal = Goal {
-        channels: arguments.channels.clone(),
-        ..Goal::of_service(&arguments.service.app, &arguments.service.service)
-    };
-    wait::until_converged(client, vec![goal], arguments.patience.duration(), console).await
+    let channels = arguments.channels.as_ref();
+    let (service, channels) =
+        arguments.service.with_channels("--channel", channels, client).await?;
+    let goal = Goal { channels, ..Goal::of_service(&service.app, &service.service) };
+    let path = service.path();
+    let ended =
+        wait::until_converged(client, vec![goal], arguments.patience.duration(), console).await;
+    // Whatever became of it is what programs want to know; how it ended the exit code says.
+    if matches!(console.format, OutputFormat::Json | OutputFormat::Yaml)
+        && let Ok(service) = client.get::<Service>(&path, &[]).await
+    {
+        console.print(&service, |_| String::new())?;
+    }
+    ended
 }
