@@ -17,6 +17,7 @@ pub mod run;
 pub mod runtimes;
 pub mod secrets;
 pub mod services;
+pub mod status;
 pub mod version;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -40,6 +41,7 @@ const EXAMPLES: &str = "\
 Examples:
   pvnctl apply deploy/                          what is in *.pvn.yaml there
   pvnctl push shop/web --param image=v2 --wait
+  pvnctl status --watch
   pvnctl explain shop/web@production
   pvnctl logs shop/web@production               what the newest apply prints
 
@@ -75,6 +77,8 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Show how everything stands, first what waits for you
+    Status(status::Arguments),
     /// List things by their noun, or show one
     Get(get::Arguments),
     /// Show one thing with all that is known of it
@@ -140,6 +144,7 @@ pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
     console.typed = Typed::with_flags(&cli.global, |name| std::env::var_os(name));
     let client = || discover::client(&cli.global);
     match cli.command {
+        Command::Status(arguments) => status::perform(arguments, &client()?, console).await,
         Command::Get(arguments) => get::perform(arguments, &client()?, console).await,
         Command::Describe(arguments) => describe::perform(arguments, &client()?, console).await,
         Command::Logs(arguments) => logs::perform(arguments, &client()?, console).await,

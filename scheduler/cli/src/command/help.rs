@@ -7,7 +7,7 @@ use super::STYLES;
 
 /// Every command that is shown, in groups.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("See", &["get", "describe", "explain", "logs", "history", "events"]),
+    ("See", &["status", "get", "describe", "explain", "logs", "history", "events"]),
     ("Release", &["apply", "diff", "validate", "push", "wait", "rollback"]),
     (
         "Decide and steer",
