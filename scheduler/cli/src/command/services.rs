@@ -6,6 +6,7 @@ pub mod explain;
 pub mod get;
 pub(crate) mod ill;
 pub mod list;
+mod plan;
 mod push;
 mod reject;
 mod rollback;

@@ -164,11 +164,14 @@ fn p2_on_a_terminal_the_plan_is_shown_and_the_yes_is_for_it_alone() {
             "{typed:?}: {}",
             ran.stderr
         );
+        let (head, rest) = ran.stderr.split_once(":\n").unwrap();
+        let age = head.strip_prefix("shop/web in eu asks for approval `qa` of web-3, since ");
+        assert!(age.is_some_and(|age| age.ends_with('d')), "{head}");
         let shown = format!(
-            "shop/web in eu asks for approval `qa` of web-3:\nLook at the quota first\n+ one \
-             bucket\nplan {PLAN}\nApprove this? [y/N] "
+            "Look at the quota first\n+ one bucket\nplan {PLAN}, 1 line: 1 with +\nApprove this? \
+             [y/N] "
         );
-        assert!(ran.stderr.starts_with(&shown), "{}", ran.stderr);
+        assert!(rest.starts_with(&shown), "{}", ran.stderr);
         assert_eq!(ran.stderr.contains("error: nothing was approved"), !yes, "{}", ran.stderr);
     }
 }
@@ -269,4 +272,26 @@ fn an_approval_of_an_earlier_version_is_not_shown_as_if_it_were_of_this_one() {
         present.contains(&format!("approval `qa` of plan {PLAN} in eu is APPROVED by eve ")),
         "{present}"
     );
+}
+
+#[test]
+fn a_no_asks_why_on_a_terminal_alone() {
+    const REJECT: &str = "POST /v1/applications/shop/services/web/channels/eu/reject";
+    let reject = |more: &[&str], input: &[u8], width| {
+        let server = Server::answering([answer(REJECT, 200, instance("REJECTED", None))]);
+        let ran =
+            run_with(Some(&server), &[&["reject", "shop/web@eu"], more].concat(), input, width);
+        let seen = server.seen();
+        let body = seen.first().and_then(|request| request.strip_prefix(REJECT));
+        (
+            ran.code,
+            body.map(|body| serde_json::from_str::<Value>(body.trim()).unwrap()["reason"].clone()),
+        )
+    };
+    let because = Some(json!("too much"));
+    assert_eq!(reject(&[], b" too much \n", Some(80)), (0, because.clone()));
+    assert_eq!(reject(&[], b"\n", Some(80)), (0, Some(Value::Null)), "none is given");
+    assert_eq!(reject(&[], b"", Some(80)), (1, None), "whoever asked went away");
+    assert_eq!(reject(&["--reason", "too much"], b"x\n", Some(80)), (0, because));
+    assert_eq!(reject(&[], b"x\n", None), (0, Some(Value::Null)), "there is nobody to ask");
 }

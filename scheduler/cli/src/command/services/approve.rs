@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::table::one_line;
+use crate::when;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -110,11 +111,13 @@ fn agreed(
         asked.name.as_ref().map_or_else(String::new, |name| format!(" `{}`", one_line(name)));
     let version =
         now.desired_version.as_deref().map_or_else(String::new, |version| format!(" of {version}"));
-    console.say(&format!("{} asks for approval{name}{version}:", instance.say()))?;
+    let since = when::ago(asked.requested_at, when::now());
+    console.say(&format!("{} asks for approval{name}{version}, since {since}:", instance.say()))?;
     if asked.explanation.is_none() {
         console.say(&one_line(&instance.named().text(&now.message)))?;
     }
-    console.talk(&decision::asked(asked))?;
+    let colour = console.colours_stderr();
+    console.talk(&decision::asked(asked, colour))?;
     if !others.is_empty() {
         let quoted: Vec<_> = others.iter().map(|other| format!("`{other}`")).collect();
         let (name, names) =

@@ -5,6 +5,7 @@ use clap::Args;
 use schema::api::{Application, Approval, DecisionRequest, Instance, Service, decision_flags};
 use schema::status::{ApprovalKind, ApprovalStatus, Decision, Status};
 
+use super::plan;
 use crate::address::{ChannelArgument, InstancePath};
 use crate::client::Client;
 use crate::console::Console;
@@ -187,18 +188,22 @@ pub(super) fn yes(approval: &Approval) -> usize {
 
 /// What people have to know: what the config tells them, what the plan would do, as far as fetch
 /// told, and its digest.
-pub(super) fn asked(approval: &Approval) -> String {
-    let texts = [&approval.description, &approval.explanation];
-    let texts: String = texts
-        .into_iter()
-        .flatten()
-        .map(|text| format!("{}\n", harmless(text.trim_end())))
-        .collect();
-    let digest = approval
-        .plan_digest
-        .as_ref()
-        .map_or_else(String::new, |digest| format!("plan {}\n", one_line(digest)));
-    texts + &digest
+pub(super) fn asked(approval: &Approval, colour: bool) -> String {
+    let mut text = String::new();
+    if let Some(description) = &approval.description {
+        text += &format!("{}\n", harmless(description.trim_end()));
+    }
+    let explanation = approval.explanation.as_ref();
+    let explanation = explanation.map(|plan| harmless(plan.trim_end()));
+    if let Some(explanation) = &explanation {
+        text += &format!("{}\n", plan::coloured(explanation, colour));
+    }
+    let counted = explanation.as_deref().and_then(plan::counted);
+    let counted = counted.map_or_else(String::new, |counted| format!(", {counted}"));
+    if let Some(digest) = &approval.plan_digest {
+        text += &format!("plan {}{counted}\n", one_line(digest));
+    }
+    text
 }
 
 /// The commands that answer exactly this approval, as it is now.

@@ -163,14 +163,15 @@ fn versions(object: &RuntimeObject) -> String {
 fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &Paper) -> String {
     let name =
         approval.name.as_ref().map(|name| format!(" `{}`", one_line(name))).unwrap_or_default();
+    let since = when::ago(approval.requested_at, when::now());
     let said = format!("{} of {} said yes", decision::yes(approval), approval.needed);
     let text = format!(
         "\n{}{}",
         paper.heading(&format!(
-            "{} asks for approval{name}: {said}",
+            "{} asks for approval{name}, since {since}: {said}",
             instance.channel
         )),
-        decision::asked(approval)
+        decision::asked(approval, paper.colour)
     );
     let commands = decision::commands(
         service.application.as_str(),
