@@ -59,8 +59,12 @@ fn p2_the_command_that_was_printed_approves_the_plan_that_was_shown_and_no_other
     let (scheduler, first) = waiting();
     let old = printed(&scheduler);
     let explained = scheduler.json(&["services", "explain", "s", "--app", "app", "--channel", "c"]);
+    // For programs the names stand apart, and the rest is word for word the same.
+    let [_, verb, address, flags @ ..] = old.as_slice() else { panic!("{old:?}") };
+    assert_eq!(address, "app/s@c");
+    let whole = format!("services {verb} s --app app --channel c {}`", flags.join(" "));
     assert!(
-        explained["causes"].to_string().contains(&format!("pvnctl {}`", old.join(" "))),
+        explained["causes"].to_string().contains(&whole),
         "explain says the same: {explained:#}"
     );
     let second = another_plan(&scheduler, &first);
@@ -256,7 +260,7 @@ fn p2_a_digest_that_was_asked_about_for_another_release_is_no_yes_without_the_ap
                 "s-1",
                 "s-2",
                 "plan-explanation",
-                "pvnctl services get s --app app",
+                "pvnctl services get app/s`",
                 &format!("--approval {id} --plan-digest {digest}`"),
             ] {
                 assert!(

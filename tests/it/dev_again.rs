@@ -285,7 +285,7 @@ fn what_an_earlier_run_asked_is_told_with_the_commands_that_answer_it() {
     std::fs::write(&path, gated).expect("a file can be written");
     for _ in 0..2 {
         dev.start(&[]);
-        dev.prints(" services approve site --app quickstart --channel here --approval apr-");
+        dev.prints(" services approve quickstart/site@here --approval apr-");
         dev.interrupt();
     }
 }

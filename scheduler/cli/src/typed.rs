@@ -9,6 +9,10 @@ use schema::shown::{shell_path, shell_word};
 
 use crate::args::{Global, USUAL_SERVER};
 
+mod addressed;
+
+use addressed::addressed;
+
 /// `pvnctl`, and what stands before it or follows it on a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed(String);
@@ -56,25 +60,31 @@ impl Typed {
         Self::reaching(server, global.token_file.as_deref(), ca_file)
     }
 
-    /// A command that begins with `pvnctl`.
+    /// A command that begins with `pvnctl`, with what it is about as an address.
     pub fn command(&self, command: &str) -> String {
-        command
-            .strip_prefix(PROGRAM)
-            .map_or_else(|| command.to_owned(), |rest| format!("{}{rest}", self.0))
+        let Some(words) = command.strip_prefix(PROGRAM) else { return command.to_owned() };
+        match words.strip_prefix(' ').and_then(addressed) {
+            Some(words) => format!("{} {words}", self.0),
+            None => format!("{}{words}", self.0),
+        }
     }
 
     /// A text with each command in backticks so. One that is so already, or that names no
     /// sub-command, stays.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.0 == PROGRAM || !text.contains(QUOTED) {
+        if !text.contains(QUOTED) {
             return Cow::Borrowed(text);
         }
         let mut parts = text.split(QUOTED);
         let mut typed = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let is_command = part.starts_with(|first: char| first.is_ascii_lowercase());
-            typed +=
-                &if is_command { format!("`{} {part}", self.0) } else { format!("{QUOTED}{part}") };
+            if !part.starts_with(|first: char| first.is_ascii_lowercase()) {
+                typed += &format!("{QUOTED}{part}");
+                continue;
+            }
+            // Of a text that was cut the end may be missing.
+            let (words, rest) = part.split_at(part.find('`').unwrap_or(part.len()));
+            typed += &format!("`{}{rest}", self.command(&format!("{PROGRAM} {words}")));
         }
         Cow::Owned(typed)
     }
@@ -99,5 +109,13 @@ mod tests {
         assert_eq!(once, "`pvnctl --token-file 'd d/t' jobs list`");
         assert_eq!(reaching.text(&once), once);
         assert_eq!(Typed::default().text("`pvnctl jobs list`"), "`pvnctl jobs list`");
+        assert_eq!(
+            typed.text("a `b` `pvnctl services retry web --app shop --channel eu`, or not"),
+            "a `b` `pvnctl --server http://h:1 services retry shop/web@eu`, or not"
+        );
+        assert_eq!(
+            Typed::default().text("`pvnctl services get web --app shop"),
+            "`pvnctl services get shop/web"
+        );
     }
 }

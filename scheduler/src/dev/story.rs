@@ -180,8 +180,8 @@ mod tests {
             "approval `qa` is asked for web-1",
             json!({"approval": "apr-00000000000000000000000000000001", "planDigest": "sha256:ab"}),
             "22:13:20.1 shop/web eu              approval `qa` is asked for web-1\n           see \
-             it:  pvnctl --token-file /d/t services get web --app shop\n           approve: \
-             pvnctl --token-file /d/t services approve web --app shop --channel eu --approval \
+             it:  pvnctl --token-file /d/t services get shop/web\n           approve: pvnctl --token-file \
+             /d/t services approve shop/web@eu --approval \
              apr-00000000000000000000000000000001 --plan-digest sha256:ab\n",
         );
     }

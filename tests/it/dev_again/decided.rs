@@ -157,7 +157,7 @@ fn until_converged_is_no_success_where_somebody_released_something_else_than_the
         "{}",
         said(&again)
     );
-    let next = " services push site --app quickstart --param greeting=…`";
+    let next = " services push quickstart/site --param greeting=…`";
     assert!(
         said(&again).contains(next) && said(&again).contains("type `pvnctl --server http"),
         "as it reaches this scheduler: {}",

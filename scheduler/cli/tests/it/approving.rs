@@ -61,7 +61,7 @@ fn p2_the_commands_that_services_get_prints_mean_this_approval_and_this_plan() {
             Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
         let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None);
         for what in ["approve", "reject"] {
-            let command = format!("pvnctl services {what} web --app shop --channel eu {flags}\n");
+            let command = format!("pvnctl services {what} shop/web@eu {flags}\n");
             assert!(ran.stdout.contains(&command), "{}", ran.stdout);
             let typed = command.replace("pvnctl", &format!("pvnctl --server {}", server.url()));
             assert!(
@@ -118,7 +118,7 @@ fn p2_without_a_terminal_a_yes_names_its_plan_or_says_that_it_takes_any() {
     assert_eq!((ran.code, sent(&refused)), (1, None), "{}", ran.stderr);
     for part in [
         "no terminal",
-        "pvnctl services get web --app shop",
+        "pvnctl services get shop/web`",
         &format!("--approval {ID} --plan-digest {PLAN}`"),
         "--yes",
     ] {

@@ -45,7 +45,7 @@ fn failed_ends_with_2_and_says_where_to_look() {
     insta::assert_snapshot!(ran.stderr, @r"
     shop/web in eu: FAILED: apply ended with 1
     error: shop/web in eu FAILED: apply ended with 1
-      help: see `pvnctl services explain web --app shop --channel eu`, and the output with `pvnctl jobs list --app shop --service web` and `pvnctl jobs logs ID`
+      help: see `pvnctl services explain shop/web@eu`, and the output with `pvnctl jobs list shop/web` and `pvnctl jobs logs ID`
     ");
 }
 
@@ -59,7 +59,7 @@ fn the_timeout_ends_with_3_and_says_what_is_open() {
     insta::assert_snapshot!(ran.stderr, @r"
     shop/web in eu: WAITING_MANUAL_APPROVAL: 0 of 1 said yes
     error: timeout after 300ms: shop/web in eu is WAITING_MANUAL_APPROVAL: 0 of 1 said yes
-      help: see what it waits for with `pvnctl services explain web --app shop --channel eu`, or give it longer with --timeout
+      help: see what it waits for with `pvnctl services explain shop/web@eu`, or give it longer with --timeout
     ");
 }
 
@@ -229,7 +229,7 @@ fn what_autorollback_took_back_ends_with_2_also_where_it_stands_well() {
     insta::assert_snapshot!(waited.stderr, @r"
     shop/web in eu: CONVERGED: so is web-1
     error: shop/web in eu FAILED: web-2 was taken back to web-1, because it did not converge within its progress deadline
-      help: see `pvnctl services explain web --app shop --channel eu`, and the output with `pvnctl jobs list --app shop --service web` and `pvnctl jobs logs ID`
+      help: see `pvnctl services explain shop/web@eu`, and the output with `pvnctl jobs list shop/web` and `pvnctl jobs logs ID`
     ");
     let server = Server::answering([
         pushed(2, "web-2"),
@@ -313,7 +313,7 @@ fn a_pushed_release_that_failed_and_was_replaced_before_anybody_looked_ends_with
     insta::assert_snapshot!(ran.stderr, @r"
     warning: `eu` waits until `test` is converged at web-2
     error: web-2 of shop/web FAILED in eu and was replaced by web-1, which pvn released
-      help: see what became of it with `pvnctl jobs list --app shop --service web` and `pvnctl jobs logs ID`
+      help: see what became of it with `pvnctl jobs list shop/web` and `pvnctl jobs logs ID`
     ");
 }
 

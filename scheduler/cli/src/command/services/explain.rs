@@ -128,17 +128,16 @@ mod tests {
         for message in &told {
             table.row(["UPSTREAM_UNSTABLE".into(), message.as_str().into()]);
         }
-        assert_eq!(
-            commands(&told, &table.render(width, false), &instance, &Typed::default()),
-            expected
-        );
+        let typed = Typed::default();
+        let shown = table.typed_as(&typed).render(width, false);
+        assert_eq!(commands(&told, &shown, &instance, &typed), expected);
     }
 
     #[test]
     fn a_command_that_the_width_breaks_stands_once_more_and_whole() {
         let told = "`eu` is not converged; `pvnctl services push web --app shop --channels eu,us` \
                     releases to both; `pvnctl jobs list` too";
-        check(Some(60), told, &["pvnctl services push web --app shop --channels eu,us"]);
+        check(Some(60), told, &["pvnctl services push shop/web --channels eu,us"]);
         check(None, told, &[]);
     }
 
@@ -147,7 +146,7 @@ mod tests {
         check(
             None,
             "a new release or `pvnctl services retry` asks anew",
-            &["pvnctl services retry web --app shop --channel eu"],
+            &["pvnctl services retry shop/web@eu"],
         );
         let gone = "a release (`pvnctl services rollback --to web-3`, or `pvnctl services push`) \
                     brings it back";
@@ -155,8 +154,8 @@ mod tests {
             Some(60),
             gone,
             &[
-                "pvnctl services rollback web --app shop --channels eu --to web-3",
-                "pvnctl services push web --app shop --channels eu",
+                "pvnctl services rollback shop/web@eu --to web-3",
+                "pvnctl services push shop/web@eu",
             ],
         );
         check(

@@ -52,8 +52,8 @@ fn what_waits_for_a_person_is_on_top_with_the_command_that_answers_it() {
 
     failed
       shop/orders-db@production  FAILED  orders-db-3  4m  APPLY_FAILED
-        job-44b5ba11 ended with 1; `pvnctl services retry orders-db --app shop
-        --channel production` tries it again
+        job-44b5ba11 ended with 1; `pvnctl services retry
+        shop/orders-db@production` tries it again
         pvnctl explain shop/orders-db@production
 
     on its way
@@ -85,7 +85,7 @@ fn a_narrow_terminal_breaks_no_address_status_or_command() {
     failed
       shop/orders-db@production  FAILED
         job-44b5ba11 ended with 1; `pvnctl
-        services retry orders-db --app shop…
+        services retry…
         pvnctl explain shop/orders-db@production
 
     on its way
