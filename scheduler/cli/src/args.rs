@@ -43,8 +43,8 @@ pub struct Global {
     )]
     pub ca_file: Option<PathBuf>,
 
-    /// How to print data: table, wide (every column, whole ids), name (names and ids alone), json or
-    /// yaml
+    /// How to print data: table, wide (every column, whole ids), name (names and ids alone), json
+    /// or yaml
     #[arg(
         short,
         long,

@@ -15,7 +15,7 @@ use crate::args::{Colour, OutputFormat};
 use crate::client::Listed;
 use crate::diagnostics;
 use crate::failure::Failure;
-use crate::handle::Handle;
+use crate::output_name::OutputName;
 use crate::table::{Table, harmless};
 use crate::typed::Typed;
 
@@ -238,13 +238,13 @@ impl Console {
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
-    pub fn print_one<T: Serialize + Handle>(
+    pub fn print_one<T: Serialize + OutputName>(
         &mut self,
         value: &T,
         people: impl FnOnce(&Paper) -> String,
     ) -> Result<(), Failure> {
         if self.format == OutputFormat::Name {
-            return self.data(&format!("{}\n", harmless(&value.handle())));
+            return self.data(&format!("{}\n", harmless(&value.output_name())));
         }
         self.print(value, people)
     }
@@ -260,12 +260,12 @@ impl Console {
         self.print(answer, |_| String::new())
     }
 
-    /// Prints a list: as a JSON array, as YAML, as names or as a table; people are told when it is empty,
-    /// and after it what is missing because it cannot be read.
+    /// Prints a list: as a JSON array, as YAML, as names or as a table; people are told when it is
+    /// empty, and after it what is missing because it cannot be read.
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
-    pub fn print_list<T: Serialize + Handle>(
+    pub fn print_list<T: Serialize + OutputName>(
         &mut self,
         list: &Listed<T>,
         none: &str,
@@ -276,7 +276,7 @@ impl Console {
             [] if !is_data && list.unreadable.is_empty() => return self.say(none),
             [] if !is_data => {}
             items if self.format == OutputFormat::Name => {
-                let line = |item: &T| harmless(&item.handle()) + "\n";
+                let line = |item: &T| harmless(&item.output_name()) + "\n";
                 self.data(&items.iter().map(line).collect::<String>())?;
             }
             items => self.print(&items, |paper| paper.table(&table(items)))?,

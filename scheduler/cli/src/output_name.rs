@@ -7,23 +7,23 @@ use schema::api::{
 use schema::report::OutputFile;
 
 /// A thing that a command can be told about.
-pub trait Handle {
+pub trait OutputName {
     /// Its name or whole id, one word.
-    fn handle(&self) -> String;
+    fn output_name(&self) -> String;
 }
 
-macro_rules! handles {
-    ($($type:ident: $one:ident => $handle:expr;)*) => {
-        $(impl Handle for $type {
-            fn handle(&self) -> String {
+macro_rules! names {
+    ($($type:ident: $one:ident => $name:expr;)*) => {
+        $(impl OutputName for $type {
+            fn output_name(&self) -> String {
                 let $one = self;
-                $handle
+                $name
             }
         })*
     };
 }
 
-handles! {
+names! {
     Application: one => one.name.to_string();
     ApplicationSummary: one => one.name.to_string();
     Service: one => format!("{}/{}", one.application, one.name);
@@ -37,8 +37,8 @@ handles! {
     OutputFile: one => one.name.to_string();
 }
 
-impl<T: Handle> Handle for &T {
-    fn handle(&self) -> String {
-        (*self).handle()
+impl<T: OutputName> OutputName for &T {
+    fn output_name(&self) -> String {
+        (*self).output_name()
     }
 }
