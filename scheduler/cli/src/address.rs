@@ -203,6 +203,20 @@ impl ChannelArgument {
         self.address.id(JobId::PREFIX).filter(|_| is_alone)
     }
 
+    /// Which service is meant, whatever the channel.
+    ///
+    /// # Errors
+    /// The address names a channel; no such service, or more than one; what the server says.
+    pub async fn resolve_service(&self, client: &Client) -> Result<ServicePath, Failure> {
+        if let Some(channel) = &self.address.channel {
+            return Err(Failure::with_next(
+                format!("`{}` means the release channel `{channel}` alone", self.address),
+                "leave the channel out, or the flag that means all of them",
+            ));
+        }
+        service(&self.address, self.app.as_deref(), client).await
+    }
+
     /// Which instance is meant.
     ///
     /// # Errors

@@ -295,3 +295,58 @@ fn a_no_asks_why_on_a_terminal_alone() {
     assert_eq!(reject(&["--reason", "too much"], b"x\n", Some(80)), (0, because));
     assert_eq!(reject(&[], b"x\n", None), (0, Some(Value::Null)), "there is nobody to ask");
 }
+
+#[test]
+fn all_of_a_release_are_asked_about_one_after_the_other() {
+    let channel = |name: &str, version: &str, status: &str| {
+        let mut instance = instance(status, Some(PLAN));
+        (instance["channel"], instance["desiredVersion"]) = (json!(name), json!(version));
+        instance
+    };
+    // `old` waits with another release, `done` for nothing.
+    let channels = [
+        channel("eu", "web-3", "PENDING"),
+        channel("us", "web-3", "PENDING"),
+        channel("old", "web-2", "PENDING"),
+        channel("done", "web-3", "APPROVED"),
+    ];
+    let web = "/v1/applications/shop/services/web";
+    let mut answers = vec![];
+    for one in &channels {
+        let path = format!("{web}/channels/{}", one["channel"].as_str().unwrap());
+        let name = one["channel"].as_str().unwrap();
+        answers.push(answer(
+            &format!("POST {path}/approve"),
+            200,
+            channel(name, "web-3", "APPROVED"),
+        ));
+        answers.push(answer(&format!("GET {path}"), 200, one.clone()));
+    }
+    answers.push(answer(
+        &format!("GET {web}"),
+        200,
+        json!({"id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": channels}),
+    ));
+    let approve = |more: &[&str], input: &[u8], width| {
+        let server = Server::answering(answers.clone());
+        let words = [&["approve", "--all-of-release"], more].concat();
+        let ran = run_with(Some(&server), &words, input, width);
+        let seen = server.seen();
+        let sent = seen.iter().filter_map(|request| request.strip_prefix("POST "));
+        let sent: Vec<_> =
+            sent.map(|request| request.split('/').nth(7).unwrap().to_owned()).collect();
+        (ran.code, sent, ran.stderr)
+    };
+    let both = vec!["eu".to_owned(), "us".to_owned()];
+    let (code, sent, said) = approve(&["shop/web"], b"y\ny\n", Some(80));
+    assert_eq!((code, sent), (0, both.clone()), "{said}");
+    let (code, sent, said) = approve(&["shop/web"], b"n\ny\n", Some(80));
+    assert_eq!((code, sent), (1, vec!["us".to_owned()]), "{said}");
+    assert!(said.contains("nothing was approved in eu"), "{said}");
+    let (code, sent, said) = approve(&["shop/web", "--yes"], b"", None);
+    assert_eq!((code, sent), (0, both), "{said}");
+    let (code, sent, said) = approve(&["shop/web"], b"", None);
+    assert_eq!((code, sent.len()), (1, 0), "{said}");
+    let (code, sent, said) = approve(&["shop/web@eu", "--yes"], b"", None);
+    assert_eq!((code, sent.len()), (1, 0), "{said}");
+}

@@ -1,7 +1,7 @@
 //! `pvnctl services approve`: shows the plan and asks, and binds the yes to what was shown.
 
 use clap::Args;
-use schema::api::{Approval, DecisionRequest, Instance};
+use schema::api::{Approval, DecisionRequest, Instance, Service};
 use schema::status::ApprovalStatus;
 
 use super::decision::{self, Common};
@@ -36,6 +36,9 @@ pub struct Arguments {
     /// Do not ask: yes to what is asked about now
     #[arg(long, short = 'y')]
     yes: bool,
+    /// In every channel that waits with the newest release of the service, one after the other
+    #[arg(long, conflicts_with_all = ["approval", "plan_digest", "channel"])]
+    all_of_release: bool,
 }
 
 /// Finds what is asked, asks, and sends the decision.
@@ -44,24 +47,83 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let Arguments { common: Common { instance, reason, approval, plan_digest }, yes } = arguments;
+    let Arguments { common, yes, all_of_release } = arguments;
+    if all_of_release {
+        return everywhere(&common, yes, client, console).await;
+    }
+    let Common { instance, reason, approval, plan_digest } = common;
     let instance = instance.resolve(client).await?;
-    let mut request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
+    let request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
+    match here(&instance, request, yes, client, console).await {
+        Err(Failure::Ended(_)) => Err(Failure::user("nothing was approved")),
+        ended => ended,
+    }
+}
+
+/// Asks about each channel in which the newest release waits for a yes.
+async fn everywhere(
+    common: &Common,
+    yes: bool,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let service = common.instance.resolve_service(client).await?;
+    let now: Service = client.get(&service.path(), &[]).await?;
+    let name = format!("{}/{}", now.application, now.name);
+    let (mut asked, mut declined) = (0, Vec::new());
+    for channel in now.channels.iter().filter(|one| one.desired_version == now.version) {
+        let path = InstancePath { service: service.clone(), channel: channel.channel.to_string() };
+        // A shared approval may have been given with the one before.
+        let now: Instance = client.get(&path.own_path(), &[]).await?;
+        let is_pending = |approval: &Approval| approval.status == ApprovalStatus::Pending;
+        if !now.approvals.iter().any(is_pending) {
+            continue;
+        }
+        asked += 1;
+        let request =
+            DecisionRequest { reason: common.reason.clone(), ..DecisionRequest::default() };
+        match here(&path, request, yes, client, console).await {
+            Ok(()) => {}
+            Err(Failure::Ended(_)) => declined.push(channel.channel.to_string()),
+            Err(failure) => return Err(failure),
+        }
+    }
+    match (asked, declined.is_empty()) {
+        (0, _) => Err(Failure::with_next(
+            format!("no channel of {name} waits for an approval of its newest release"),
+            format!("`pvnctl services get {name}` shows how they stand"),
+        )),
+        (_, true) => Ok(()),
+        (_, false) => {
+            Err(Failure::user(format!("nothing was approved in {}", decision::listed(&declined))))
+        }
+    }
+}
+
+/// Finds what is asked in this channel, asks, and sends the decision. Ends silently with 1 where
+/// somebody says no.
+async fn here(
+    instance: &InstancePath,
+    mut request: DecisionRequest,
+    yes: bool,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     if request.plan_digest.is_none() {
         let now: Instance = client.get(&instance.own_path(), &[]).await?;
         // Of none or two the server says what is wrong.
         if let Some(asked) = only_one(&now, request.approval.as_deref()) {
-            let others = decision::others(&instance, request.approval.as_deref(), client).await;
+            let others = decision::others(instance, request.approval.as_deref(), client).await;
             if !yes
-                && !agreed(&instance, &now, &others, asked, request.approval.as_deref(), console)?
+                && !agreed(instance, &now, &others, asked, request.approval.as_deref(), console)?
             {
-                return Err(Failure::user("nothing was approved"));
+                return Err(Failure::Ended(1));
             }
             request.approval = Some(asked.id.to_string());
             request.plan_digest.clone_from(&asked.plan_digest);
         }
     }
-    decision::send("approve", &instance, &request, client, console).await
+    decision::send("approve", instance, &request, client, console).await
 }
 
 /// The approval that is meant, if that is clear.
