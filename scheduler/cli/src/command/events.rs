@@ -26,8 +26,8 @@ Examples:
   pvnctl events --audit --limit 200       what people did
   pvnctl events --kind approval -f -o json | jq .message
 
-With -f and -o json each entry is one line. A scheduler that goes away is waited for, and nothing is \
-                        missed.";
+With -f and -o json each entry is one line. A scheduler that goes away is waited
+for, and nothing is missed.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

@@ -39,9 +39,9 @@ pub fn grouped(command: Command) -> Command {
         }
         text.push('\n');
     }
-    command.help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}{title}Options:{title:#}\n{{options}}{{after-help}}"
-    ))
+    let options = format!("{title}Options:{title:#}\n{{options}}{{after-help}}");
+    let usage = "{about-with-newline}\n{usage-heading} {usage}\n\n";
+    command.help_template(format!("{usage}{text}{options}"))
 }
 
 #[cfg(test)]

@@ -19,9 +19,8 @@ Examples:
   pvnctl logs shop/web@eu --previous      the apply before the newest one
   pvnctl logs job-44b5ba11                a job by its id
 
-A job that runs is followed to its end. stdout goes to stdout and stderr to stderr, byte for byte; \
-                        which job it is is
-said on stderr.";
+A job that runs is followed to its end. stdout goes to stdout and stderr to
+stderr, byte for byte; which job it is, is said on stderr.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

@@ -17,9 +17,9 @@ Examples:
   pvnctl status --watch
   pvnctl status --app shop -o json | jq .counts
 
-On top stands what waits for a person, with the command that answers it; then what failed, what is \
-                        on its way with
-the last line that its command printed, and what is held back. The rest is counted.";
+On top stands what waits for a person, with the command that answers it; then
+what failed, what is on its way with the last line that its command printed, and
+what is held back. The rest is counted.";
 
 /// What can be typed.
 #[derive(Debug, Args)]
