@@ -19,5 +19,6 @@ pub mod target;
 mod text_form;
 pub mod time;
 pub mod tool_check;
+pub mod when;
 pub mod wire;
 mod words;
