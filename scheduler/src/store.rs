@@ -53,6 +53,7 @@ mod pruned;
 mod releases;
 mod row;
 mod secrets;
+mod standing;
 mod step;
 mod structured;
 mod tokens;
@@ -76,7 +77,8 @@ pub use documents::{DocumentKind, StoredDocument, StoredDocumentKey};
 pub use events::EventFilter;
 pub use given::JobsOfCommands;
 pub use instances::{
-    InstanceRow, LoadedInstance, Released, RowDamage, ServiceFilter, shown as shown_instance,
+    InstanceRow, LoadedInstance, Released, RowDamage, ServiceFilter, ServiceOrder,
+    shown as shown_instance,
 };
 pub use jobs::{JobFilter, JobRow};
 #[cfg(test)]
@@ -92,6 +94,7 @@ pub use prune::{JobGroup, OldEntry, OldJob};
 pub use pruned::RetentionMetrics;
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, Went, over_all};
 pub use secrets::SecretUser;
+pub use standing::StandingOrder;
 pub use step::{Key, RowsStep};
 pub use structured::blobs_of;
 pub use tokens::TokenRow;

@@ -15,13 +15,16 @@ use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
 use super::row::{get, json, named, readable, word, word_or_null};
-use super::{Db, PageRequest, Result, Row, Store, StoreError, Unreadable};
+use super::{Db, PageRequest, Result, Row, Store, Unreadable};
 
+mod list;
 mod read;
 mod write;
 
 pub(super) use write::put;
 
+pub use list::{ServiceFilter, ServiceOrder};
+use list::{cursor_of, narrow, ordered};
 pub use read::shown;
 pub(super) use read::shown_or_broken;
 pub(super) use read::unreadable_name;
@@ -96,46 +99,8 @@ pub struct Released {
     pub version: String,
 }
 
-/// Which services are wanted; `None` means any.
-#[derive(Debug, Clone, Default)]
-pub struct ServiceFilter {
-    /// Of this application.
-    pub application: Option<ApplicationId>,
-    /// With an instance in this status.
-    pub status: Option<Status>,
-    /// With this in its name.
-    pub name: Option<String>,
-    /// Of this name or id.
-    pub named: Option<String>,
-}
-
 /// What tells instances apart.
 const KEYS: &[&str] = &["id", "service_id", "channel_id"];
-
-fn narrow(query: &mut QueryBuilder<Db>, filter: &ServiceFilter) {
-    query.push(" WHERE 1 = 1");
-    if let Some(application) = filter.application {
-        query.push(" AND s.application_id = ").push_bind(application.to_string());
-    }
-    if let Some(status) = filter.status {
-        query
-            .push(
-                " AND EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = s.id AND i.status \
-                 = ",
-            )
-            .push_bind(status.as_str())
-            .push(")");
-    }
-    if let Some(name) = &filter.name {
-        // Names hold none of the three characters that mean something in a pattern.
-        let literal = name.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-        query.push(" AND s.name LIKE ").push_bind(format!("%{literal}%")).push(" ESCAPE '\\'");
-    }
-    if let Some(named) = &filter.named {
-        query.push(" AND (s.name = ").push_bind(named.clone());
-        query.push(" OR s.id = ").push_bind(named.clone()).push(")");
-    }
-}
 
 impl Store {
     /// Every instance with its state, for the driver's start, and the rows of which nobody can tell
@@ -179,25 +144,14 @@ impl Store {
 
         let mut query = QueryBuilder::<Db>::new(
             "SELECT s.id, s.name, a.name AS application, (SELECT version FROM releases AS r WHERE \
-             r.service_id = s.id AND r.number = s.release_count) AS version
+             r.service_id = s.id AND r.number = s.release_count) AS version, COALESCE((SELECT \
+             MAX(i.since) FROM instances AS i WHERE i.service_id = s.id), 0) AS changed
              FROM services AS s LEFT JOIN applications AS a ON a.id = s.application_id",
         );
         narrow(&mut query, filter);
-        if let Some(cursor) = &page.cursor {
-            let (application, service) = cursor.split_once('/').ok_or_else(|| {
-                StoreError::Invalid(format!(
-                    "cursor `{cursor}` is not one that a page of this list gave out"
-                ))
-            })?;
-            query
-                .push(" AND (a.name, s.name) > (")
-                .push_bind(application.to_owned())
-                .push(", ")
-                .push_bind(service.to_owned())
-                .push(")");
-        }
-        query.push(" ORDER BY a.name, s.name LIMIT ").push_bind(page.rows());
-        let rows = query.build().fetch_all(&self.lists).await?;
+        ordered(&mut query, filter.order, page)?;
+        let rows = query.push(" LIMIT ").push_bind(page.rows()).build();
+        let rows = rows.fetch_all(&self.lists).await?;
 
         let mut channels = self.channel_statuses(&rows).await?;
         let shown = |row: &Row| {
@@ -216,10 +170,7 @@ impl Store {
                 ..summary
             })
         };
-        let cursor = |row: &Row| {
-            Ok(format!("{}/{}", get::<&str>(row, "application")?, get::<&str>(row, "name")?))
-        };
-        page.page(rows, total, cursor, shown)
+        page.page(rows, total, |row| cursor_of(row, filter.order), shown)
     }
 
     /// How these services stand in their channels, by their ids.

@@ -61,6 +61,28 @@ body! {
 }
 
 body! {
+    /// A service instance in one line: what the pages list.
+    InstanceSummary {
+        /// The application.
+        application: ApplicationName,
+        /// The service.
+        service: ServiceName,
+        /// The channel.
+        channel: ChannelName,
+        /// How it stands.
+        status: Status,
+        /// Why, when there is more to say than the status.
+        reason: Option<Reason>,
+        /// A sentence for people.
+        message: String,
+        /// What it should be; absent before the first release.
+        desired_version: Option<String>,
+        /// Since when status and reason are what they are.
+        since: Timestamp,
+    }
+}
+
+body! {
     /// A service instance: one service in one channel.
     Instance {
         /// The channel.

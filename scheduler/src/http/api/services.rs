@@ -72,6 +72,7 @@ async fn list(
         status: list.status,
         name: list.name,
         named: list.named,
+        ..ServiceFilter::default()
     };
     Ok(Json(api.store.services(&filter, &page(list.cursor, list.limit)?).await?))
 }
@@ -85,7 +86,7 @@ async fn get(
 }
 
 /// The service of these names or ids.
-pub(super) async fn find(api: &Api, app: &str, service: &str) -> Result<Service> {
+pub(in crate::http) async fn find(api: &Api, app: &str, service: &str) -> Result<Service> {
     if let Some(found) = api.store.service(app, service).await? {
         return Ok(found);
     }

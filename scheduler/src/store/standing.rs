@@ -1,0 +1,84 @@
+//! Service instances over all services by how they stand, for whoever looks at all of them.
+
+use std::collections::BTreeMap;
+
+use schema::api::InstanceSummary;
+use schema::status::Status;
+use sqlx::QueryBuilder;
+
+use super::row::{get, instant, named, readable, word, word_or_null};
+use super::{Db, Result, Row, Store};
+
+/// In which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StandingOrder {
+    /// Those that stand so longest.
+    LongestFirst,
+    /// Those that came to it last.
+    NewestFirst,
+}
+
+fn shown(row: &Row) -> Result<InstanceSummary> {
+    let columns = || {
+        Ok(InstanceSummary {
+            application: word(row, "application")?,
+            service: word(row, "service")?,
+            channel: word(row, "channel")?,
+            status: word(row, "status")?,
+            reason: word_or_null(row, "reason")?,
+            message: get(row, "message")?,
+            desired_version: get(row, "desired_version")?,
+            since: instant(row, "since")?,
+        })
+    };
+    named("instances", &["id"], row, columns())
+}
+
+impl Store {
+    /// How many instances stand in each status; those that a config took away are no more.
+    pub async fn status_counts(&self) -> Result<BTreeMap<Status, u64>> {
+        let rows = sqlx::query(
+            "SELECT status, COUNT(*) AS count FROM instances WHERE status <> $1 GROUP BY status",
+        )
+        .bind(Status::Deleted.as_str())
+        .fetch_all(&self.lists)
+        .await?;
+        let counted = |row: &Row| {
+            let count: i64 = get(row, "count")?;
+            Ok((word(row, "status")?, count.unsigned_abs()))
+        };
+        // A status that is none stands still, as everywhere.
+        let (counts, unreadable) = readable(rows, counted)?;
+        let mut counts: BTreeMap<Status, u64> = counts.into_iter().collect();
+        if !unreadable.is_empty() {
+            *counts.entry(Status::Broken).or_default() += unreadable.len() as u64;
+        }
+        Ok(counts)
+    }
+
+    /// Instances in any of these statuses, at most `limit`; those whose rows cannot be read are
+    /// left out, and told where they are looked at.
+    pub async fn standing(
+        &self,
+        statuses: &[Status],
+        order: StandingOrder,
+        limit: u32,
+    ) -> Result<Vec<InstanceSummary>> {
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT i.id, a.name AS application, s.name AS service, c.name AS channel, i.status, \
+             i.reason, i.message, i.desired_version, i.since FROM instances AS i JOIN services AS \
+             s ON s.id = i.service_id JOIN applications AS a ON a.id = s.application_id JOIN \
+             channels AS c ON c.id = i.channel_id WHERE c.deleted_at IS NULL AND i.status IN (",
+        );
+        let mut list = query.separated(", ");
+        for status in statuses {
+            list.push_bind(status.as_str());
+        }
+        query.push(match order {
+            StandingOrder::LongestFirst => ") ORDER BY i.since, i.id LIMIT ",
+            StandingOrder::NewestFirst => ") ORDER BY i.since DESC, i.id LIMIT ",
+        });
+        let rows = query.push_bind(i64::from(limit)).build().fetch_all(&self.lists).await?;
+        Ok(readable(rows, shown)?.0)
+    }
+}
