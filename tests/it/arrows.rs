@@ -15,6 +15,7 @@ const CRATES: &[&str] = &[
     "wrapper/src",
     "scheduler/engine/src",
     "scheduler/cli/src",
+    "scheduler/pages/src",
     "scheduler/src",
 ];
 

@@ -43,6 +43,7 @@ fn sources() -> Vec<PathBuf> {
 /// Each outside crate that has an owner, and where it may be named. ARCHITECTURE.md says why.
 const OWNERS: &[(&str, &[&str])] = &[
     ("sqlx", &["scheduler/src/store"]),
+    ("askama", &["scheduler/pages"]),
     ("axum", &["scheduler/src/http"]),
     ("axum_server", &["scheduler/src/http"]),
     ("tower_http", &["scheduler/src/http"]),

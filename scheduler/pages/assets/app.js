@@ -1,0 +1,241 @@
+// What a page cannot do without script: follow changes, tick its ages, keys. Everything that reads
+// and every form works without it. Nothing here makes markup of data: pages and lines come from the
+// daemon, which has escaped them.
+"use strict";
+
+// A change is on the page soon, and many together are one look.
+const LOOK_AFTER_MS = 60;
+const LOOK_AGAIN_MS = 200;
+const COME_BACK_MS = 1000;
+// What no entry of the log tells, a job that begins to run or the next fetch, is seen by then.
+const LOOK_ANYWAY_MS = 5000;
+// Most lines of a log that a page holds.
+const LINES = 20000;
+
+const main = () => document.getElementById("main");
+
+// --- Ages: `3m20s ago`, `in 20s`; as schema::when says them.
+function span(ms) {
+  const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(s / 3600);
+  const d = Math.floor(s / 86400);
+  const two = (a, x, b, y) => a + x + (b ? b + y : "");
+  if (d >= 3) return d + "d";
+  if (h >= 10) return h + "h";
+  if (h >= 1) return two(h, "h", m % 60, "m");
+  if (m >= 10) return m + "m";
+  if (m >= 1) return two(m, "m", s % 60, "s");
+  return s + "s";
+}
+// Against the daemon's clock, which may differ from this machine's.
+let ahead = Date.now() - Date.parse(document.body.dataset.now || new Date().toISOString());
+function tick() {
+  const now = Date.now() - ahead;
+  for (const time of document.querySelectorAll("time[data-told]")) {
+    const at = Date.parse(time.dateTime);
+    const told = time.dataset.told === "ago" ? span(now - at) + " ago"
+      : time.dataset.told === "for" ? span(now - at)
+      : at <= now ? "now" : "in " + span(at - now + 999);
+    if (time.textContent !== told) time.textContent = told;
+  }
+}
+
+// --- A new page into the old one: what is the same stays, with its scroll, focus and selection.
+function same(a, b) {
+  return a.nodeType === b.nodeType && a.nodeName === b.nodeName && (a.id || "") === (b.id || "");
+}
+function attributes(from, to) {
+  for (const { name, value } of [...to.attributes]) {
+    if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  }
+  for (const { name } of [...from.attributes]) {
+    // A person opened it.
+    if (!to.hasAttribute(name) && !(name === "open" && from.nodeName === "DETAILS")) from.removeAttribute(name);
+  }
+}
+function become(from, to) {
+  if (from.nodeType !== Node.ELEMENT_NODE) {
+    if (from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
+    return;
+  }
+  if (from.hasAttribute("data-keep")) return;
+  // What somebody types, or is about to answer, is theirs.
+  if (from.matches("input, textarea, select")) {
+    if (from !== document.activeElement && from.type === "hidden") attributes(from, to);
+    return;
+  }
+  attributes(from, to);
+  let at = from.firstChild;
+  for (const next of [...to.childNodes]) {
+    let found = at;
+    if (next.id) {
+      found = [...from.children].find((child) => child.id === next.id) || null;
+      if (found && found !== at) from.insertBefore(found, at);
+    }
+    if (found && same(found, next)) {
+      const after = found.nextSibling;
+      become(found, next);
+      at = after;
+    } else {
+      from.insertBefore(document.importNode(next, true), at);
+    }
+  }
+  while (at) {
+    const after = at.nextSibling;
+    at.remove();
+    at = after;
+  }
+}
+
+let looking = false, again = false;
+async function look() {
+  if (looking) {
+    again = true;
+    return;
+  }
+  looking = true;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const next = page.getElementById("main");
+    if (answer.status === 401) return location.reload();
+    if (next) {
+      become(main(), next);
+      const top = page.querySelector(".top"), own = document.querySelector(".top");
+      if (top && own) become(own, top);
+      if (page.body.dataset.now) ahead = Date.now() - Date.parse(page.body.dataset.now);
+      tick();
+    }
+    offline(false);
+  } catch {
+    offline(true);
+  } finally {
+    setTimeout(() => {
+      looking = false;
+      if (again) {
+        again = false;
+        look();
+      }
+    }, LOOK_AGAIN_MS);
+  }
+}
+function offline(is) {
+  const told = document.getElementById("offline");
+  if (told) told.hidden = !is;
+}
+
+// --- Changes, as the daemon commits them. A page that nobody sees holds no connection.
+let source = null, soon = 0, last = "";
+function follow() {
+  const where = document.body.dataset.live;
+  if (!where || source || document.hidden) return;
+  source = new EventSource(where + (where.includes("?") ? "&" : "?") + "after=" + (last || document.body.dataset.seq));
+  source.onopen = () => offline(false);
+  source.addEventListener("change", (event) => {
+    last = event.lastEventId;
+    clearTimeout(soon);
+    soon = setTimeout(look, LOOK_AFTER_MS);
+  });
+  source.onerror = () => {
+    offline(true);
+    if (source.readyState === EventSource.CLOSED) {
+      source = null;
+      setTimeout(() => {
+        look();
+        follow();
+      }, COME_BACK_MS);
+    }
+  };
+}
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) {
+    if (source) source.close();
+    source = null;
+  } else {
+    look();
+    follow();
+  }
+});
+
+// --- A job's output, line by line.
+function output() {
+  const panes = document.querySelector("[data-output]");
+  if (!panes) return;
+  const lines = new EventSource(panes.dataset.output);
+  const add = (stream, html) => {
+    const pane = document.getElementById(stream);
+    const atEnd = pane.scrollTop + pane.clientHeight >= pane.scrollHeight - 40;
+    pane.insertAdjacentHTML("beforeend", html);
+    while (pane.childElementCount > LINES) pane.firstElementChild.remove();
+    if (atEnd) pane.scrollTop = pane.scrollHeight;
+  };
+  lines.addEventListener("lines", (event) => {
+    const { stream, html } = JSON.parse(event.data);
+    add(stream, html);
+  });
+  lines.addEventListener("end", (event) => {
+    lines.close();
+    for (const [stream, html] of Object.entries(JSON.parse(event.data))) add(stream, html);
+    look();
+  });
+}
+function logTools() {
+  const wrap = document.getElementById("wrap");
+  if (!wrap) return;
+  document.getElementById("tools").hidden = false;
+  wrap.addEventListener("change", () => {
+    for (const pane of document.querySelectorAll("pre.log")) pane.classList.toggle("wrap", wrap.checked);
+  });
+  const find = document.getElementById("find");
+  find.addEventListener("input", () => {
+    const wanted = find.value.toLowerCase();
+    for (const line of document.querySelectorAll("pre.log .l")) {
+      line.hidden = wanted !== "" && !line.textContent.toLowerCase().includes(wanted);
+    }
+  });
+}
+
+// --- Keys: `/` searches, `g` and a letter goes, `j` and `k` walk, Enter opens.
+let going = false;
+function rows() {
+  return [...document.querySelectorAll("[data-row]")];
+}
+function walk(step) {
+  const all = rows(), at = all.findIndex((row) => row.classList.contains("at"));
+  const next = all[Math.min(all.length - 1, Math.max(0, at + step))];
+  if (!next) return;
+  all.forEach((row) => row.classList.remove("at"));
+  next.classList.add("at");
+  const link = next.querySelector("a");
+  if (link) link.focus();
+}
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input, textarea, select")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (going) {
+    going = false;
+    const link = document.querySelector(`.top nav a[data-key="${CSS.escape(event.key)}"]`);
+    if (link) link.click();
+    return;
+  }
+  const search = document.getElementById("search");
+  if (event.key === "/" && search) {
+    event.preventDefault();
+    search.focus();
+  } else if (event.key === "g") {
+    going = true;
+    setTimeout(() => { going = false; }, 1500);
+  } else if (event.key === "j") walk(1);
+  else if (event.key === "k") walk(-1);
+});
+
+tick();
+setInterval(tick, 1000);
+setInterval(() => {
+  if (document.body.dataset.live && !document.hidden) look();
+}, LOOK_ANYWAY_MS);
+follow();
+output();
+logTools();

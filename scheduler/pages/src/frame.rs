@@ -1,0 +1,131 @@
+//! What stands around every page: who reads it, where they are, what they may do.
+
+use schema::status::Role;
+use schema::time::Timestamp;
+
+use crate::assets;
+
+/// An entry of the navigation, with the key that goes there after `g`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NavEntry {
+    Overview,
+    Services,
+    Approvals,
+    Jobs,
+    Releases,
+    Runtimes,
+    Audit,
+    /// None of them.
+    Elsewhere,
+}
+
+impl NavEntry {
+    /// Those that are shown, in order.
+    pub const SHOWN: [Self; 7] = [
+        Self::Overview,
+        Self::Services,
+        Self::Approvals,
+        Self::Jobs,
+        Self::Releases,
+        Self::Runtimes,
+        Self::Audit,
+    ];
+
+    const fn parts(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Overview => ("Overview", "/", "o"),
+            Self::Services => ("Services", "/services", "s"),
+            Self::Approvals => ("Approvals", "/approvals", "a"),
+            Self::Jobs => ("Jobs", "/jobs", "j"),
+            Self::Releases => ("Releases", "/releases", "r"),
+            Self::Runtimes => ("Runtimes", "/runtimes", "t"),
+            Self::Audit => ("Audit", "/audit", "u"),
+            Self::Elsewhere => ("", "", ""),
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        self.parts().0
+    }
+
+    pub(crate) const fn path(self) -> &'static str {
+        self.parts().1
+    }
+
+    pub(crate) const fn key(self) -> &'static str {
+        self.parts().2
+    }
+}
+
+/// Who reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageReader {
+    /// The name of the token that they signed in with.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+}
+
+/// What stands around a page.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// The page's title.
+    pub title: String,
+    /// Where it is in the navigation.
+    pub entry: NavEntry,
+    /// Who reads it; nobody has signed in where it is `None`.
+    pub reader: Option<PageReader>,
+    /// How many approvals are waited for, or none are shown.
+    pub waiting: u64,
+    /// Where the page hears of changes that concern it.
+    pub live: Option<String>,
+    /// The newest entry of the log when the page was made: what the page shows is at least as new.
+    pub seq: u64,
+    /// The daemon's clock.
+    pub now: Timestamp,
+}
+
+impl Frame {
+    /// A page about nothing that changes, for nobody in particular.
+    pub fn plain(title: &str, now: Timestamp) -> Self {
+        Self {
+            title: title.to_owned(),
+            entry: NavEntry::Elsewhere,
+            reader: None,
+            waiting: 0,
+            live: None,
+            seq: 0,
+            now,
+        }
+    }
+
+    pub(crate) fn style(&self) -> String {
+        assets::STYLE.path()
+    }
+
+    pub(crate) fn script(&self) -> String {
+        assets::SCRIPT.path()
+    }
+
+    pub(crate) fn icon(&self) -> String {
+        assets::ICON.path()
+    }
+
+    pub(crate) fn is_at(&self, entry: &NavEntry) -> bool {
+        self.entry == *entry
+    }
+
+    /// Whether the reader may do what needs this role. The daemon decides; a page only leaves out
+    /// what would be refused.
+    pub(crate) fn may(&self, role: Role) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.role >= role)
+    }
+
+    pub(crate) fn may_approve(&self) -> bool {
+        self.may(Role::Approver)
+    }
+
+    pub(crate) fn may_administer(&self) -> bool {
+        self.may(Role::Admin)
+    }
+}

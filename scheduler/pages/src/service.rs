@@ -1,0 +1,108 @@
+//! One service: its channels as a pipeline, and one of them with all that is known of it.
+
+use askama::Template;
+use schema::api::{Approval, ApprovalVote, Explanation, Instance, Job, LogEntry, Service};
+use schema::id::ChannelName;
+use schema::status::{ApprovalStatus, Decision, Status};
+
+use crate::frame::Frame;
+use crate::links::{channel_action, instance_path};
+use crate::{Rendered, render};
+
+/// What the page of a service shows.
+#[derive(Debug)]
+pub struct ServiceDetails {
+    pub service: Service,
+    /// The channel that is shown in full.
+    pub selected: Option<ChannelName>,
+    /// Why that one stands where it stands: what `explain` answers.
+    pub explanation: Option<Explanation>,
+    /// Its newest jobs.
+    pub jobs: Vec<Job>,
+    /// The newest of what happened to the service.
+    pub timeline: Vec<LogEntry>,
+}
+
+/// The channel that a reader wants to see first: one that waits for people, one that does not do
+/// what it should, the first.
+pub fn most_urgent(service: &Service) -> Option<&Instance> {
+    let rank = |one: &&Instance| match one.status {
+        Status::WaitingManualApproval => 0,
+        Status::Broken => 1,
+        Status::Failed => 2,
+        Status::Converging => 3,
+        Status::WaitingPreconditions => 4,
+        Status::Paused => 5,
+        Status::Converged => 6,
+        Status::Replaced | Status::Deleted => 7,
+    };
+    service.channels.iter().min_by_key(rank)
+}
+
+/// What templates ask of an approval.
+pub(crate) trait ApprovalFacts {
+    fn is_pending(&self) -> bool;
+    /// How many have said yes.
+    fn yes(&self) -> usize;
+}
+
+impl ApprovalFacts for Approval {
+    fn is_pending(&self) -> bool {
+        self.status == ApprovalStatus::Pending
+    }
+
+    fn yes(&self) -> usize {
+        self.by.iter().filter(|vote| vote.is_yes()).count()
+    }
+}
+
+/// What templates ask of a vote.
+pub(crate) trait VoteFacts {
+    fn is_yes(&self) -> bool;
+}
+
+impl VoteFacts for ApprovalVote {
+    fn is_yes(&self) -> bool {
+        self.decision == Decision::Approve
+    }
+}
+
+#[derive(Template)]
+#[template(path = "service.html")]
+struct ServiceView<'a> {
+    frame: &'a Frame,
+    shown: &'a ServiceDetails,
+    selected: Option<&'a Instance>,
+    /// What the paths of things to do with the selected channel begin with.
+    action: String,
+    entries: &'a [LogEntry],
+}
+
+impl ServiceView<'_> {
+    fn at(&self, one: &Instance) -> String {
+        let service = &self.shown.service;
+        instance_path(&service.application, &service.name, &one.channel)
+    }
+
+    fn is_selected(&self, one: &Instance) -> bool {
+        self.shown.selected.as_ref() == Some(&one.channel)
+    }
+
+    fn has_decided(&self, one: &Instance) -> bool {
+        one.approvals.iter().any(|approval| !approval.is_pending())
+    }
+}
+
+/// The page of a service.
+///
+/// # Errors
+/// Never, as long as the template is sound.
+pub fn service(frame: &Frame, shown: &ServiceDetails) -> Rendered {
+    let service = &shown.service;
+    let is_selected = |one: &&Instance| shown.selected.as_ref() == Some(&one.channel);
+    let selected = service.channels.iter().find(is_selected);
+    let action = selected
+        .map(|one| channel_action(&service.application, &service.name, &one.channel))
+        .unwrap_or_default();
+    render(&ServiceView { frame, shown, selected, action, entries: &shown.timeline })
+}
