@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::compile::Options;
 use crate::delivery::Delivery;
 use crate::driver::{self, Driver, DriverParts, Handle};
-use crate::http::{self, Api, Tls};
+use crate::http::{self, Api, BrowserSessions, Tls};
 use crate::retention::Retention;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::LocalRunner;
@@ -67,6 +67,9 @@ pub struct Daemon {
     places: AbortOnDropHandle<PathBuf>,
     clock: Clock,
     retention: AbortOnDropHandle<()>,
+    sessions: BrowserSessions,
+    /// The first admin token's file.
+    token_file: PathBuf,
     _lock: DataDirLock,
 }
 
@@ -133,6 +136,7 @@ impl Daemon {
         let retention =
             Retention::of_daemon(store.clone(), blobs.clone(), kept, clock.clone(), runs, reserve);
         let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
+        let sessions = BrowserSessions::default();
         let api = Api::new(
             store.clone(),
             handle.clone(),
@@ -142,6 +146,7 @@ impl Daemon {
             settings.open_metrics,
             stop.child_token(),
         );
+        let api = Api { sessions: sessions.clone(), is_tls: tls.is_some(), ..api };
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
         let owned = store.clone();
         let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
@@ -164,6 +169,8 @@ impl Daemon {
             places,
             clock,
             retention,
+            sessions,
+            token_file: data.join(TOKEN_FILE),
             _lock: lock,
         })
     }
@@ -171,6 +178,16 @@ impl Daemon {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The path of a link that signs in once, within an hour, as the first admin: for whoever
+    /// started the daemon and sits at its terminal. `None` where that token does not open the door
+    /// any more.
+    pub async fn sign_in_path(&self) -> Option<String> {
+        let text = std::fs::read_to_string(&self.token_file).ok()?;
+        let (row, now) = (self.store.token(text.trim()).await.ok()??, self.clock.now());
+        row.is_valid(now)
+            .then(|| format!("/sign-in/once?code={}", self.sessions.link(&row.name, now)))
     }
 
     /// The way to change something.
@@ -228,6 +245,8 @@ impl Daemon {
             places: _,
             clock: _,
             retention,
+            sessions: _,
+            token_file: _,
             _lock,
         } = self;
         stop.cancel();

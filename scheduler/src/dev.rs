@@ -77,8 +77,7 @@ async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failu
     };
     let Some(mut daemon) = started else { return interrupted(arguments, console) };
     let session = async {
-        let mut session =
-            Session::open(arguments, daemon.address(), data_dir, params, console).await?;
+        let mut session = Session::open(arguments, &daemon, data_dir, params, console).await?;
         session.given.secrets = secrets::set(&secrets, &session.client, console).await?;
         session.live(configs, &mut daemon, console).await
     };

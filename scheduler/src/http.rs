@@ -1,11 +1,12 @@
-//! The HTTP API. Reads come from the store, changes go through
+//! The HTTP API and the pages. Reads come from the store, changes go through
 //! [`driver::Handle`](crate::driver::Handle), never past it; what jobs upload goes to
 //! [`delivery`](crate::delivery). Called by `daemon`, which knows where jobs' output lies and when
 //! to stop.
 //!
 //! What always holds: every answer that is not 2xx is a problem (RFC 9457) whose detail says what
-//! to do next; everything but `api::open` and the schemas needs a token; every body, page, stream
-//! and wait has a limit from [`limits`].
+//! to do next (for a browser a page that says the same); everything but `api::open`, the schemas
+//! and the door of the pages needs a token; every body, page, stream and wait has a limit from
+//! [`limits`].
 
 mod access;
 pub mod advertised;
@@ -16,7 +17,9 @@ mod extract;
 mod limits;
 mod lookup;
 mod openapi;
+mod pages;
 mod serve;
+mod sessions;
 mod streams;
 mod tls;
 mod unread;
@@ -38,6 +41,7 @@ use crate::driver::Handle;
 use crate::store::Store;
 
 pub use serve::serve;
+pub use sessions::BrowserSessions;
 pub use streams::EventStreams;
 pub use tls::{Tls, TlsError, TlsFiles, authorities};
 
@@ -79,6 +83,10 @@ pub struct Api {
     pub stop: CancellationToken,
     /// Room for streams of server-sent events.
     pub streams: EventStreams,
+    /// People who have signed in with a browser.
+    pub sessions: BrowserSessions,
+    /// Whether it speaks TLS, so that a cookie is sent over nothing else.
+    pub is_tls: bool,
 }
 
 impl Api {
@@ -101,11 +109,13 @@ impl Api {
             open_metrics,
             stop,
             streams: EventStreams::default(),
+            sessions: BrowserSessions::default(),
+            is_tls: false,
         }
     }
 }
 
-/// Every route with its handler, and the document that describes them.
+/// Every route with its handler, the document that describes those of the API, and the pages.
 pub fn router(api: Api) -> Router {
-    serve::guarded(api::routes().finish()).with_state(api)
+    serve::guarded(api::routes().finish().merge(pages::routes(&api))).with_state(api)
 }

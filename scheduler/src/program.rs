@@ -127,7 +127,16 @@ fn tell(said: String) -> anyhow::Result<ExitCode> {
 /// Runs until a signal or a fault; a second signal ends the program at once.
 async fn serve(settings: Settings) -> anyhow::Result<()> {
     let mut signals = Stops::take().context("failed to listen for signals")?;
+    let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
     let mut daemon = Daemon::start(settings).await?;
+    let address = daemon.address();
+    // For the person at the terminal alone: a log is read by others, and kept.
+    if address.ip().is_loopback()
+        && std::io::stderr().is_terminal()
+        && let Some(path) = daemon.sign_in_path().await
+    {
+        let _unread = writeln!(std::io::stderr(), "look at it on {scheme}://{address}{path}");
+    }
     let broken = tokio::select! {
         () = signals.next() => None,
         broken = daemon.broken() => Some(broken),

@@ -63,12 +63,12 @@ pub(super) struct Session {
 impl Session {
     pub(super) async fn open(
         arguments: &Arguments,
-        address: SocketAddr,
+        daemon: &Daemon,
         data_dir: PathBuf,
         params: std::collections::BTreeMap<String, String>,
         console: &mut Console,
     ) -> Result<Self, Failure> {
-        let address = reachable(address);
+        let address = reachable(daemon.address());
         let server = format!("http://{address}");
         let file = data_dir.join(pvnctl::discover::TOKEN_FILE);
         let token = std::fs::read_to_string(&file).map_err(|error| {
@@ -83,7 +83,8 @@ impl Session {
             Some(&token_file),
             None,
         );
-        console.data(&story::banner(&server, &console.typed, console.colours_stdout()))?;
+        let (page, colour) = (daemon.sign_in_path().await, console.colours_stdout());
+        console.data(&story::banner(&server, page.as_deref(), &console.typed, colour))?;
         console.flush()?;
         let is_new = !memory::is_there(&data_dir);
         // Opened before anything is applied, so that the story has a beginning.

@@ -9,11 +9,14 @@ use schema::log_kind::LogKind;
 use schema::status::{ApprovalStatus, Status};
 use serde_json::Value;
 
-/// The first lines: where it listens, and how to point `pvnctl` at it.
-pub(super) fn banner(server: &str, typed: &Typed, colour: bool) -> String {
+/// The first lines: where it listens, how to point `pvnctl` at it, and the page: a link that signs
+/// in once.
+pub(super) fn banner(server: &str, page: Option<&str>, typed: &Typed, colour: bool) -> String {
     let bold = if colour { Style::new().bold() } else { Style::new() };
     let list = typed.command("pvnctl services list");
-    format!("pvn listens on {bold}{server}{bold:#}\nask it with {bold}{list}{bold:#}\n\n")
+    let page = page.map(|path| format!("look at it on {bold}{server}{path}{bold:#}\n"));
+    let page = page.unwrap_or_default();
+    format!("pvn listens on {bold}{server}{bold:#}\n{page}ask it with {bold}{list}{bold:#}\n\n")
 }
 
 /// The last line of `--until-converged`.

@@ -1,5 +1,6 @@
-//! Who asks, and whether they may. A handler names the role it needs by taking [`Viewer`],
-//! [`Approver`] or [`Admin`].
+//! Who asks, and whether they may, for the API and for pages alike. A handler names the role it
+//! needs by taking [`Viewer`], [`Approver`] or [`Admin`]. The API takes a bearer token, pages the
+//! session of a browser, which stands for a token; neither takes the other's.
 
 use std::net::SocketAddr;
 
@@ -14,6 +15,7 @@ use super::Api;
 use super::error::{Error, Result};
 use super::limits::SIGN_OF_LIFE;
 use super::openapi::{HandlerInput, Operation};
+use super::sessions::session;
 use crate::driver::Caller;
 use crate::store::TokenRow;
 
@@ -47,10 +49,31 @@ pub(super) async fn caller(parts: &Parts, api: &Api, needed: Role) -> Result<Cal
     token(parts, api, needed).await.map(|row| Caller { who: row.name, origin: origin(parts) })
 }
 
+/// Marks a request for a page: it comes from a browser.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfBrowser;
+
 /// The caller's token, when it is valid and has at least this role.
 async fn token(parts: &Parts, api: &Api, needed: Role) -> Result<TokenRow> {
-    let token = bearer(parts, HOW)?;
-    let Some(row) = api.store.token(token).await? else {
+    let found = if parts.extensions.get::<OfBrowser>().is_some() {
+        api.store.token_named(&session(parts, api)?.token).await?
+    } else {
+        api.store.token(bearer(parts, HOW)?).await?
+    };
+    let row = admitted(found, api)?;
+    if row.role < needed {
+        return Err(Error::forbidden(format!(
+            "the token `{}` has the role {} and this needs {needed}; use a token with that role, \
+             which an admin makes (`auth token create`)",
+            row.name, row.role
+        )));
+    }
+    Ok(row)
+}
+
+/// A token as it was found, when it opens the door.
+pub(super) fn admitted(found: Option<TokenRow>, api: &Api) -> Result<TokenRow> {
+    let Some(row) = found else {
         return Err(Error::unauthorized(format!(
             "the token is not one of this scheduler's: {HOW}"
         )));
@@ -60,13 +83,6 @@ async fn token(parts: &Parts, api: &Api, needed: Role) -> Result<TokenRow> {
         return Err(Error::unauthorized(format!(
             "the token `{}` {end}; ask an admin for a new one (`auth token create`)",
             row.name
-        )));
-    }
-    if row.role < needed {
-        return Err(Error::forbidden(format!(
-            "the token `{}` has the role {} and this needs {needed}; use a token with that role, \
-             which an admin makes (`auth token create`)",
-            row.name, row.role
         )));
     }
     Ok(row)

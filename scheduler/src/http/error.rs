@@ -1,6 +1,8 @@
 //! Errors as answers: RFC 9457, `application/problem+json`, with a detail that says what to do
 //! next.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schema::api::{Diagnostic, Problem};
@@ -101,6 +103,11 @@ impl Error {
             problems: Vec::new(),
         };
         Self(Box::new(ErrorInner { problem, offset: None, wanted: None }))
+    }
+
+    /// What it says to whoever reads it.
+    pub(super) fn detail(&self) -> &str {
+        &self.0.problem.detail
     }
 
     /// A piece of an upload that leaves a gap: `offset` is the next byte wanted.
@@ -219,13 +226,15 @@ impl IntoResponse for Error {
         let ErrorInner { problem, offset, wanted } = *self.0;
         let status =
             StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut body = serde_json::to_value(problem).expect("a problem has a JSON form");
+        let mut body = serde_json::to_value(&problem).expect("a problem has a JSON form");
         if let Some(wanted) = wanted {
             // An extension member, as RFC 9457 has them.
             body["wanted"] = serde_json::to_value(wanted).expect("our own types have JSON forms");
         }
         let body = body.to_string();
         let mut response = (status, [(header::CONTENT_TYPE, PROBLEM)], body).into_response();
+        // What a browser asked for is answered by a page that says the same.
+        response.extensions_mut().insert(Arc::new(problem));
         if status == StatusCode::UNAUTHORIZED {
             response
                 .headers_mut()

@@ -7,6 +7,7 @@ mod files;
 mod limits;
 mod lists;
 mod overview;
+mod pages;
 mod problems;
 mod streams;
 
@@ -19,7 +20,7 @@ use futures::FutureExt as _;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::delivery::{self, Delivery, TokenSigner};
-use pvn_scheduler::http::{Api, OutputRange, router};
+use pvn_scheduler::http::{Api, BrowserSessions, OutputRange, router};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Change, Commit, TokenRow};
 use schema::status::Role;
@@ -35,6 +36,7 @@ use crate::store::at;
 pub(crate) struct Service {
     pub(crate) rig: Rig,
     router: Router,
+    pub(crate) sessions: BrowserSessions,
     pub(crate) stop: CancellationToken,
 }
 
@@ -86,7 +88,7 @@ impl Service {
             false,
             stop.clone(),
         );
-        Self { rig, router: router(api), stop }
+        Self { rig, sessions: api.sessions.clone(), router: router(api), stop }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> axum::response::Response {

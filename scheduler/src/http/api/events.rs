@@ -118,14 +118,7 @@ async fn events(
         Some(seq) => (seq, true),
         None => (newest, false),
     };
-    let follower = EventSubscriber {
-        store: api.store.clone(),
-        news,
-        filter,
-        last,
-        behind,
-        ready: VecDeque::new(),
-    };
+    let follower = EventSubscriber { behind, ..EventSubscriber::new(&api, news, filter, last) };
     Ok(Entries(sse(follower.stream(), slot, api, token)))
 }
 
@@ -138,7 +131,7 @@ fn ahead(seq: u64, newest: u64) -> Error {
 }
 
 /// One subscriber: what it has seen, and what it has to catch up with.
-struct EventSubscriber {
+pub(in crate::http) struct EventSubscriber {
     store: Store,
     news: Receiver<Arc<LogEntry>>,
     filter: EventFilter,
@@ -148,6 +141,18 @@ struct EventSubscriber {
 }
 
 impl EventSubscriber {
+    /// One who has seen the entries up to `last`, and has subscribed to `news` before it looked
+    /// whether there are later ones.
+    pub(in crate::http) fn new(
+        api: &Api,
+        news: Receiver<Arc<LogEntry>>,
+        filter: EventFilter,
+        last: u64,
+    ) -> Self {
+        let (store, ready) = (api.store.clone(), VecDeque::new());
+        Self { store, news, filter, last, behind: true, ready }
+    }
+
     fn stream(self) -> impl Stream<Item = Event> + Send {
         futures::stream::unfold(self, |mut follower| async move {
             follower.next().await.map(|event| (event, follower))
@@ -156,14 +161,20 @@ impl EventSubscriber {
 
     /// The next entry; `None` ends the stream, and the client comes back with the last id it saw.
     async fn next(&mut self) -> Option<Event> {
+        let entry = self.entry().await?;
+        Event::default()
+            .id(entry.seq.to_string())
+            .event(entry.kind.replace(['\n', '\r'], ""))
+            .json_data(&entry)
+            .ok()
+    }
+
+    /// The next entry as it is.
+    pub(in crate::http) async fn entry(&mut self) -> Option<LogEntry> {
         loop {
             if let Some(entry) = self.ready.pop_front() {
                 self.last = entry.seq;
-                return Event::default()
-                    .id(entry.seq.to_string())
-                    .event(entry.kind.replace(['\n', '\r'], ""))
-                    .json_data(&entry)
-                    .ok();
+                return Some(entry);
             }
             if self.behind {
                 let missed = self

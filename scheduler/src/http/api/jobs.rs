@@ -82,7 +82,7 @@ async fn get(
 }
 
 /// The job of this id, with its report.
-pub(super) async fn find(api: &Api, id: &str) -> Result<Job> {
+pub(in crate::http) async fn find(api: &Api, id: &str) -> Result<Job> {
     api.store.job(job(api, id).await?).await?.ok_or_else(|| no_job(id))
 }
 

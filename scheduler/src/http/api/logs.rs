@@ -94,11 +94,7 @@ async fn logs(
     Query(from): Query<LogRange>,
 ) -> Result<Printed> {
     let job = jobs::find(&api, &which.job).await?;
-    // Of one that has reported all is in the blobs, wherever it ran.
-    let placed = match job.report {
-        Some(_) => PlacedJob { job: job.id, target: None },
-        None => api.store.placed_job(job.id).await?,
-    };
+    let placed = placed(&api, &job).await?;
     if wants_stream(&headers) {
         let slot = api.streams.admit(&token.name)?;
         let mut offsets = [from.stdout_offset.unwrap_or(0), from.stderr_offset.unwrap_or(0)];
@@ -112,7 +108,7 @@ async fn logs(
             };
             offsets = [offset(stdout)?, offset(stderr)?];
         }
-        let follower = LogSubscriber { api: api.clone(), job, placed, offsets, over: false };
+        let follower = LogSubscriber::new(&api, job, placed, offsets);
         return Ok(Printed(sse(follower.stream(), slot, api, token)));
     }
     let stream = match from.stream {
@@ -140,8 +136,17 @@ async fn logs(
     ))
 }
 
-/// Bytes of a job's output.
-pub(super) async fn read(
+/// Where the output of a job is.
+pub(in crate::http) async fn placed(api: &Api, job: &Job) -> Result<PlacedJob> {
+    // Of one that has reported all is in the blobs, wherever it ran.
+    Ok(match job.report {
+        Some(_) => PlacedJob { job: job.id, target: None },
+        None => api.store.placed_job(job.id).await?,
+    })
+}
+
+/// A piece of what a job printed; nothing at the end of what there is so far.
+pub(in crate::http) async fn read(
     api: &Api,
     job: &Job,
     placed: &PlacedJob,
@@ -161,8 +166,21 @@ pub(super) async fn read(
     })
 }
 
+/// What one who follows a job hears next.
+pub(in crate::http) enum OutputNews {
+    /// More that was printed.
+    Piece {
+        stream: Which,
+        /// Of its first byte in the stream.
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    /// All was printed.
+    End(LogEnd),
+}
+
 /// One who follows a job.
-struct LogSubscriber {
+pub(in crate::http) struct LogSubscriber {
     api: Api,
     job: Job,
     placed: PlacedJob,
@@ -171,45 +189,50 @@ struct LogSubscriber {
 }
 
 impl LogSubscriber {
+    /// One who has read the streams up to these bytes.
+    pub(in crate::http) fn new(api: &Api, job: Job, placed: PlacedJob, offsets: [u64; 2]) -> Self {
+        Self { api: api.clone(), job, placed, offsets, over: false }
+    }
+
     fn stream(self) -> impl Stream<Item = Event> + Send {
         futures::stream::unfold(self, |mut follower| async move {
             follower.next().await.map(|event| (event, follower))
         })
     }
 
+    async fn next(&mut self) -> Option<Event> {
+        match self.news().await? {
+            OutputNews::Piece { stream, offset, bytes } => {
+                let data = STANDARD.encode(&bytes);
+                let chunk = LogChunk { stream: stream.as_str().to_owned(), offset, data };
+                let id = format!("{},{}", self.offsets[0], self.offsets[1]);
+                Event::default().event("chunk").id(id).json_data(&chunk).ok()
+            }
+            OutputNews::End(end) => Event::default().event("end").json_data(&end).ok(),
+        }
+    }
+
     /// The next piece, or the end. A fault ends the stream; the client comes back with the offsets
     /// it has.
-    async fn next(&mut self) -> Option<Event> {
+    pub(in crate::http) async fn news(&mut self) -> Option<OutputNews> {
         loop {
             if self.over {
                 return None;
             }
             for (at, stream) in Which::ALL.into_iter().enumerate() {
-                let bytes = read(
-                    &self.api,
-                    &self.job,
-                    &self.placed,
-                    stream,
-                    self.offsets[at],
-                    OUTPUT_EVENT_BYTES,
-                )
-                .await
-                .ok()?;
+                let offset = self.offsets[at];
+                let (api, job, placed) = (&self.api, &self.job, &self.placed);
+                let read = read(api, job, placed, stream, offset, OUTPUT_EVENT_BYTES);
+                let bytes = read.await.ok()?;
                 if !bytes.is_empty() {
-                    let chunk = LogChunk {
-                        stream: stream.as_str().to_owned(),
-                        offset: self.offsets[at],
-                        data: STANDARD.encode(&bytes),
-                    };
                     self.offsets[at] += bytes.len() as u64;
-                    let id = format!("{},{}", self.offsets[0], self.offsets[1]);
-                    return Event::default().event("chunk").id(id).json_data(&chunk).ok();
+                    return Some(OutputNews::Piece { stream, offset, bytes });
                 }
             }
             if self.job.status.is_final() {
                 self.over = true;
-                let end = LogEnd { status: self.job.status, exit_code: self.job.exit_code };
-                return Event::default().event("end").json_data(&end).ok();
+                let Job { status, exit_code, .. } = self.job;
+                return Some(OutputNews::End(LogEnd { status, exit_code }));
             }
             tokio::time::sleep(OUTPUT_LOOK_EVERY).await;
             // Read before the output, so that a job seen as ended has all of it in place.

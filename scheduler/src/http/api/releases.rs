@@ -62,6 +62,11 @@ async fn get(
     _: Viewer,
     PathParams(which): PathParams<Which>,
 ) -> Result<Json<Release>> {
-    let id = release(&api, &which.release).await?;
-    Ok(Json(api.store.release(id).await?.ok_or_else(|| no_release(&which.release))?))
+    find(&api, &which.release).await.map(Json)
+}
+
+/// The release of this id, or of the beginning of one.
+pub(in crate::http) async fn find(api: &Api, named: &str) -> Result<Release> {
+    let id = release(api, named).await?;
+    api.store.release(id).await?.ok_or_else(|| no_release(named))
 }

@@ -1,0 +1,187 @@
+//! The pages that people open with a browser: each route asks what the API's does, by the same
+//! functions, and has the crate `pages` make HTML of the answer. Everything that reads and every
+//! form works without script.
+//!
+//! What always holds: a browser is let in by its session alone, and sends only what its own page
+//! had it send; nothing is loaded from elsewhere and nothing runs that is not ours.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use pages::Rendered;
+use pages::frame::{Frame, NavEntry, PageReader};
+use schema::api::Problem;
+use schema::status::Status;
+
+use super::Api;
+use super::access::OfBrowser;
+use super::error::{Error, Result};
+use super::sessions::SESSION_LASTS;
+use crate::store::TokenRow;
+
+mod approvals;
+mod assets;
+mod deploy;
+mod door;
+mod jobs;
+mod live;
+mod overview;
+mod records;
+mod service;
+mod services;
+
+/// What a page may load and do: our own, and nothing else. Source: W3C CSP 3.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src \
+     'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+);
+
+/// Every page.
+pub(super) fn routes(api: &Api) -> Router<Api> {
+    let families = [
+        door::routes,
+        overview::routes,
+        services::routes,
+        service::routes,
+        deploy::routes,
+        approvals::routes,
+        jobs::routes,
+        records::routes,
+        live::routes,
+    ];
+    families
+        .into_iter()
+        .fold(Router::new(), |router, family| router.merge(family()))
+        .layer(from_fn_with_state(api.clone(), for_browsers))
+        // Their bytes are everybody's, and they are asked for by pages of before signing in.
+        .merge(assets::routes())
+}
+
+/// What every page passes: it is a browser's, errors become pages, and headers say what it may do.
+async fn for_browsers(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let asked = BrowserAsked::of(&request);
+    request.extensions_mut().insert(OfBrowser);
+    let mut response = next.run(request).await;
+    if let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() {
+        response = instead_of(&problem, &asked, &api);
+    }
+    let headers = response.headers_mut();
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(POLICY);
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// What is known of a request when its answer is an error.
+struct BrowserAsked {
+    /// Path and query.
+    path: String,
+    /// The page that it came from.
+    from: String,
+    is_get: bool,
+    /// Whether a page of others led here, in which case the browser has held the cookie back.
+    is_from_elsewhere: bool,
+}
+
+impl BrowserAsked {
+    fn of(request: &Request) -> Self {
+        let text = |name: HeaderName| text_of(request.headers(), name);
+        let from = text(header::REFERER).and_then(|from| from.split_once("://"));
+        let from = from.and_then(|(_, rest)| rest.find('/').map(|at| rest[at..].to_owned()));
+        let site = HeaderName::from_static("sec-fetch-site");
+        Self {
+            path: request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+            from: from.unwrap_or_else(|| "/".to_owned()),
+            is_get: request.method() == Method::GET,
+            is_from_elsewhere: matches!(text(site), Some("cross-site" | "same-site")),
+        }
+    }
+}
+
+fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The page that says what the problem does.
+fn instead_of(problem: &Problem, asked: &BrowserAsked, api: &Api) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if status == StatusCode::UNAUTHORIZED && asked.is_get && asked.is_from_elsewhere {
+        // A link in a chat: asked for once more by a page of ours, the browser sends its cookie.
+        return again(&asked.path);
+    }
+    let now = api.clock.now();
+    if status == StatusCode::UNAUTHORIZED {
+        let to = if asked.is_get { &asked.path } else { &asked.from };
+        let frame = Frame::plain("Sign in", now);
+        let hours = SESSION_LASTS.as_secs() / 3600;
+        // Whoever comes for the first time is not told that they are not signed in.
+        return page_with(status, pages::sign_in(&frame, None, to, hours));
+    }
+    let frame = Frame::plain(&problem.title, now);
+    let problems: Vec<String> = problem
+        .problems
+        .iter()
+        .map(|one| match one.help.as_deref() {
+            Some(help) => format!("{}: {}\n{help}", one.path, one.message),
+            None => format!("{}: {}", one.path, one.message),
+        })
+        .collect();
+    let back = if asked.is_get { "/" } else { &asked.from };
+    page_with(status, pages::problem(&frame, &problem.title, &problem.detail, &problems, back))
+}
+
+/// Has the browser ask for the same path once more, as of a page of ours.
+fn again(path: &str) -> Response {
+    let refresh = HeaderValue::from_str(&format!("0; url={path}"));
+    let refresh = refresh.unwrap_or(HeaderValue::from_static("0; url=/"));
+    ([(HeaderName::from_static("refresh"), refresh)], Html("")).into_response()
+}
+
+/// A page as an answer.
+fn page(rendered: Rendered) -> Result<Response> {
+    Ok(Html(rendered.map_err(Error::internal)?).into_response())
+}
+
+fn page_with(status: StatusCode, rendered: Rendered) -> Response {
+    match page(rendered) {
+        Ok(page) => (status, page).into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// What a form's field says, where it says something.
+fn given(text: &str) -> Option<&str> {
+    let text = text.trim();
+    (!text.is_empty()).then_some(text)
+}
+
+/// On to another page, by GET.
+fn on_to(path: &str) -> Response {
+    Redirect::to(path).into_response()
+}
+
+/// What stands around a page for whoever asked. BrowserAsked for before what the page shows is read, so
+/// that what happens meanwhile is looked at again.
+async fn frame(api: &Api, token: &TokenRow, title: &str, entry: NavEntry) -> Result<Frame> {
+    let seq = api.store.counters().await?.event.unsigned_abs();
+    let counts = api.store.status_counts().await?;
+    Ok(Frame {
+        title: title.to_owned(),
+        entry,
+        reader: Some(PageReader { name: token.name.clone(), role: token.role }),
+        waiting: counts.get(&Status::WaitingManualApproval).copied().unwrap_or(0),
+        live: None,
+        seq,
+        now: api.clock.now(),
+    })
+}

@@ -1,0 +1,160 @@
+//! `/applications/{application}/services/{service}/deploy`: a release by a form that is made from
+//! the parameters.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use config::{ParameterDefinition, ParameterKind};
+use pages::frame::NavEntry;
+use pages::{DeployField, DeployForm, FieldKind};
+use schema::api::{PushRequest, Service};
+use schema::id::ServiceId;
+use serde::Deserialize;
+
+use super::door::FormBody;
+use super::{frame, on_to, page};
+use crate::http::Api;
+use crate::http::access::{Admin, Viewer};
+use crate::http::api::find_service;
+use crate::http::error::Result;
+use crate::http::extract::PathParams;
+use crate::store::{DocumentKind, MASK, PageRequest, ReleaseFilter, StoredDocumentKey};
+
+pub(super) fn routes() -> Router<Api> {
+    let path = "/applications/{application}/services/{service}/deploy";
+    Router::new().route(path, get(form).post(release))
+}
+
+#[derive(Deserialize)]
+struct Which {
+    application: String,
+    service: String,
+}
+
+async fn form(
+    State(api): State<Api>,
+    Viewer(token): Viewer,
+    PathParams(which): PathParams<Which>,
+) -> Result<Response> {
+    let mut frame = frame(&api, &token, "Deploy", NavEntry::Services).await?;
+    let service = find_service(&api, &which.application, &which.service).await?;
+    frame.title = format!("Deploy {}", service.name);
+    let fields = fields(&api, &service).await?;
+    page(pages::deploy(&frame, &DeployForm { service, fields }))
+}
+
+/// The parameters of the config in force, with the values of the newest release.
+async fn fields(api: &Api, service: &Service) -> Result<Vec<DeployField>> {
+    let key = StoredDocumentKey {
+        kind: DocumentKind::Service,
+        application: service.application.to_string(),
+        name: service.name.to_string(),
+    };
+    let stored = api.store.document(&key).await?;
+    let read = stored.and_then(|stored| config::read_source(stored.source).ok().flatten());
+    let parameters = match read.as_ref().map(config::Document::body) {
+        Some(config::Body::Service(document)) => document.parameters.clone(),
+        _ => Vec::new(),
+    };
+    let last = last_values(api, service.id).await?;
+    Ok(parameters.iter().map(|one| field(one, &last)).collect())
+}
+
+async fn last_values(api: &Api, service: ServiceId) -> Result<BTreeMap<String, String>> {
+    let filter = ReleaseFilter { application: None, service: Some(service) };
+    let newest = PageRequest { cursor: None, limit: Some(1) };
+    let newest = api.store.releases(&filter, &newest).await?.items.into_iter().next();
+    Ok(newest.map(|release| release.params).unwrap_or_default())
+}
+
+fn field(parameter: &ParameterDefinition, last: &BTreeMap<String, String>) -> DeployField {
+    let (kind, takes, default) = match &parameter.kind {
+        ParameterKind::String(string) => {
+            (FieldKind::Line, "text".to_owned(), string.default_value.clone())
+        }
+        ParameterKind::Int(int) => {
+            let default = int.default_value.map(|number| number.to_string());
+            (FieldKind::Number, "a whole number".to_owned(), default)
+        }
+        ParameterKind::DockerImage(image) => {
+            let repository = image.image_registry_info.as_ref();
+            let repository = repository.map(|info| format!(" of {}", info.image_repository));
+            let takes = format!("a tag{}", repository.unwrap_or_default());
+            (FieldKind::Line, takes, image.default_tag.clone())
+        }
+        ParameterKind::Secret(_) => (FieldKind::Hidden, "a secret".to_owned(), None),
+        ParameterKind::Commit(commit) => {
+            (FieldKind::Line, format!("a commit of {}", commit.repository), None)
+        }
+        ParameterKind::Blob(blob) => {
+            (FieldKind::Text, "the content of a file".to_owned(), blob.default_value.clone())
+        }
+    };
+    let found = last.get(&parameter.name);
+    DeployField {
+        name: parameter.name.clone(),
+        description: parameter.description.clone(),
+        required: parameter.required,
+        kind,
+        takes,
+        last: found.filter(|value| *value != MASK).cloned().unwrap_or_default(),
+        has_last: found.is_some(),
+        default,
+    }
+}
+
+/// What the form says, as the API's request: a field that is as it was says nothing, so that
+/// channels keep values of their own.
+fn request(form: Vec<(String, String)>, last: &BTreeMap<String, String>) -> PushRequest {
+    let mut request = PushRequest::default();
+    for (name, value) in form {
+        // As a browser sends the ends of lines.
+        let value = value.replace("\r\n", "\n");
+        if let Some(parameter) = name.strip_prefix("p.") {
+            if !value.is_empty() && last.get(parameter) != Some(&value) {
+                request.params.insert(parameter.to_owned(), value);
+            }
+        } else if let Some(channel) = name.strip_prefix("c.") {
+            request.channels.get_or_insert_default().push(channel.to_owned());
+        }
+    }
+    request
+}
+
+async fn release(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+    FormBody(form): FormBody<Vec<(String, String)>>,
+) -> Result<Response> {
+    let service = find_service(&api, &which.application, &which.service).await?;
+    let request = request(form, &last_values(&api, service.id).await?);
+    let pushed = api.driver.push(which.application, which.service, request, caller).await?;
+    Ok(on_to(&format!("/releases/{}", pushed.release)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_as_it_was_or_empty_says_nothing() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let last = BTreeMap::from([pair("image", "v1"), pair("lines", "a\nb")]);
+        let form = vec![
+            pair("p.image", "v1"),
+            pair("p.lines", "a\r\nb"),
+            pair("p.key", ""),
+            pair("p.replicas", "3"),
+            pair("other", "x"),
+        ];
+        let said = request(form, &last);
+        assert_eq!(said.params, BTreeMap::from([pair("replicas", "3")]));
+        assert_eq!(said.channels, None, "all of them");
+        let said = request(vec![pair("c.eu", "on"), pair("c.us", "on")], &last);
+        assert_eq!(said.channels, Some(vec!["eu".to_owned(), "us".to_owned()]));
+    }
+}

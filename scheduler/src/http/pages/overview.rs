@@ -1,0 +1,39 @@
+//! `/`: how everything stands, and what to look at first.
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use pages::Overview;
+use pages::frame::NavEntry;
+use schema::status::{JobStatus, Status};
+
+use super::{frame, page};
+use crate::http::Api;
+use crate::http::access::Viewer;
+use crate::http::error::Result;
+use crate::store::{JobFilter, PageRequest, StandingOrder};
+
+/// Lines of each list of the overview: what a person looks at first, on one screen.
+const LINES: u32 = 8;
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new().route("/", get(overview))
+}
+
+async fn overview(State(api): State<Api>, Viewer(token): Viewer) -> Result<Response> {
+    let mut frame = frame(&api, &token, "Overview", NavEntry::Overview).await?;
+    frame.live = Some("/live".to_owned());
+    let (store, longest) = (&api.store, StandingOrder::LongestFirst);
+    let running = JobFilter { status: Some(JobStatus::Running), ..JobFilter::default() };
+    let some = PageRequest { cursor: None, limit: Some(LINES) };
+    let behind = [Status::Broken, Status::WaitingPreconditions, Status::Converging, Status::Paused];
+    let shown = Overview {
+        counts: store.status_counts().await?.into_iter().collect(),
+        waiting: store.standing(&[Status::WaitingManualApproval], longest, LINES).await?,
+        failing: store.standing(&[Status::Failed], StandingOrder::NewestFirst, LINES).await?,
+        behind: store.standing(&behind, longest, LINES).await?,
+        running: store.jobs(&running, &some).await?.items,
+    };
+    page(pages::overview(&frame, &shown))
+}

@@ -1,0 +1,197 @@
+//! `/applications/{application}/services/{service}`: one service, and what is done to its channels.
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{get, post};
+use pages::frame::NavEntry;
+use pages::{ServiceDetails, most_urgent};
+use schema::api::{DecisionRequest, RefreshRequest};
+use serde::Deserialize;
+
+use super::door::FormBody;
+use super::{frame, on_to, page};
+use crate::driver::{Ask, Caller, InstanceTarget};
+use crate::http::Api;
+use crate::http::access::{Admin, Approver, Viewer};
+use crate::http::api::find_service;
+use crate::http::error::Result;
+use crate::http::extract::{PathParams, Query};
+use crate::http::lookup::{no_channel, scope};
+use crate::store::{EventFilter, JobFilter, PageRequest};
+
+/// The newest jobs of a channel, and entries of a service's log, that its page has.
+const JOBS: u32 = 12;
+const ENTRIES: u32 = 20;
+
+pub(super) fn routes() -> Router<Api> {
+    let path = "/applications/{application}/services/{service}";
+    let channel = |last: &str| format!("{path}/channels/{{channel}}/{last}");
+    Router::new()
+        .route(path, get(service))
+        .route(&channel("approve"), post(approve))
+        .route(&channel("reject"), post(reject))
+        .route(&channel("pause"), post(pause))
+        .route(&channel("resume"), post(resume))
+        .route(&channel("refresh"), post(refresh))
+        .route(&channel("retry"), post(retry))
+}
+
+#[derive(Deserialize)]
+struct Which {
+    application: String,
+    service: String,
+}
+
+#[derive(Deserialize)]
+struct Selected {
+    channel: Option<String>,
+}
+
+/// A channel of a service, as the path has it.
+#[derive(Deserialize)]
+struct ChannelPath {
+    application: String,
+    service: String,
+    channel: String,
+}
+
+impl ChannelPath {
+    fn page(&self) -> String {
+        let Self { application, service, channel } = self;
+        format!("/applications/{application}/services/{service}?channel={channel}")
+    }
+
+    fn target(self) -> InstanceTarget {
+        let Self { application, service, channel } = self;
+        InstanceTarget { application, service, channel }
+    }
+}
+
+async fn service(
+    State(api): State<Api>,
+    Viewer(token): Viewer,
+    PathParams(which): PathParams<Which>,
+    Query(asked): Query<Selected>,
+) -> Result<Response> {
+    let mut frame = frame(&api, &token, "Service", NavEntry::Services).await?;
+    let service = find_service(&api, &which.application, &which.service).await?;
+    let (app, name) = (service.application.to_string(), service.name.to_string());
+    let selected = match &asked.channel {
+        Some(wanted) => {
+            let mut channels = service.channels.iter();
+            let found = channels.find(|one| one.channel.as_str() == wanted);
+            Some(found.ok_or_else(|| no_channel(&app, wanted))?)
+        }
+        None => most_urgent(&service),
+    };
+    let selected = selected.map(|one| one.channel.clone());
+    frame.title = selected.as_ref().map_or(name.clone(), |channel| format!("{name} · {channel}"));
+    frame.live = Some(format!("/live?application={app}&service={name}"));
+    let some = |limit| PageRequest { cursor: None, limit: Some(limit) };
+    let (mut explanation, mut jobs) = (None, Vec::new());
+    if let Some(channel) = &selected {
+        let channel = channel.to_string();
+        let target = InstanceTarget {
+            application: app.clone(),
+            service: name.clone(),
+            channel: channel.clone(),
+        };
+        // Without it the page still has status and message, and says what the API would.
+        explanation = api.driver.explain(target).await.ok();
+        let scope = scope(&api, Some(&app), Some(&name), Some(&channel)).await?;
+        let filter = JobFilter {
+            application: scope.application.map(|row| row.id),
+            service: scope.service.map(|row| row.id),
+            channel: scope.channel.map(|row| row.id),
+            ..JobFilter::default()
+        };
+        jobs = api.store.jobs(&filter, &some(JOBS)).await?.items;
+    }
+    let filter = EventFilter {
+        application: Some(service.application.clone()),
+        service: Some(service.name.clone()),
+        ..EventFilter::default()
+    };
+    let timeline = api.store.events(&filter, &some(ENTRIES)).await?.items;
+    page(pages::service(&frame, &ServiceDetails { service, selected, explanation, jobs, timeline }))
+}
+
+/// Does what was asked, and shows what became of it.
+async fn ask(api: &Api, path: ChannelPath, ask: Ask, caller: Caller) -> Result<Response> {
+    let page = path.page();
+    api.driver.ask(path.target(), ask, caller).await?;
+    Ok(on_to(&page))
+}
+
+/// What the form of an approval sends; what says nothing is empty.
+#[derive(Deserialize)]
+struct DecisionForm {
+    approval: String,
+    #[serde(default)]
+    plan_digest: String,
+    #[serde(default)]
+    reason: String,
+}
+
+impl From<DecisionForm> for DecisionRequest {
+    fn from(form: DecisionForm) -> Self {
+        let given = |text: String| (!text.trim().is_empty()).then_some(text);
+        Self {
+            approval: given(form.approval),
+            reason: given(form.reason),
+            plan_digest: given(form.plan_digest),
+            any_plan: false,
+        }
+    }
+}
+
+async fn approve(
+    State(api): State<Api>,
+    Approver(caller): Approver,
+    PathParams(path): PathParams<ChannelPath>,
+    FormBody(form): FormBody<DecisionForm>,
+) -> Result<Response> {
+    ask(&api, path, Ask::Approve(form.into()), caller).await
+}
+
+async fn reject(
+    State(api): State<Api>,
+    Approver(caller): Approver,
+    PathParams(path): PathParams<ChannelPath>,
+    FormBody(form): FormBody<DecisionForm>,
+) -> Result<Response> {
+    ask(&api, path, Ask::Reject(form.into()), caller).await
+}
+
+async fn pause(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(path): PathParams<ChannelPath>,
+) -> Result<Response> {
+    ask(&api, path, Ask::Pause, caller).await
+}
+
+async fn resume(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(path): PathParams<ChannelPath>,
+) -> Result<Response> {
+    ask(&api, path, Ask::Resume, caller).await
+}
+
+async fn refresh(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(path): PathParams<ChannelPath>,
+) -> Result<Response> {
+    ask(&api, path, Ask::Refresh(RefreshRequest { try_again: false }), caller).await
+}
+
+async fn retry(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(path): PathParams<ChannelPath>,
+) -> Result<Response> {
+    ask(&api, path, Ask::Retry, caller).await
+}
