@@ -3,6 +3,7 @@
 //! waiting for a condition with a deadline.
 
 mod applying;
+pub mod browser;
 pub mod clock;
 #[path = "../cluster/lib.rs"]
 pub mod cluster;
@@ -13,6 +14,7 @@ pub mod dice;
 pub mod disk;
 pub mod example;
 pub mod files;
+pub mod http;
 pub mod listener;
 pub mod poison;
 pub mod port;

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{port, programs, wait};
+use crate::{http, port, programs, wait};
 
 /// A scheduler, started and stopped at will over one data directory. Dropping it kills it.
 pub struct Scheduler {
@@ -248,14 +248,7 @@ impl Scheduler {
     /// # Panics
     /// When there is no HTTP client to be had.
     pub fn http(&self, method: reqwest::Method, path: &str) -> reqwest::blocking::RequestBuilder {
-        // An HTTP client is built only where there is one; these tests speak plain HTTP.
-        let _set_already = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::blocking::Client::builder()
-            .timeout(wait::PATIENCE)
-            .no_proxy()
-            .build()
-            .expect("a client can be made");
-        client.request(method, format!("{}{path}", self.url))
+        http::client().request(method, format!("{}{path}", self.url))
     }
 
     /// The first admin token.

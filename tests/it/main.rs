@@ -43,6 +43,7 @@ mod one_path;
 mod other_database;
 mod other_user;
 mod owner;
+mod pages;
 mod plan_secrets;
 mod plans;
 mod private_files;

@@ -1,0 +1,17 @@
+//! The HTTP client of the tests.
+
+use crate::wait;
+
+/// A client that goes to this machine itself and gives up after [`wait::PATIENCE`].
+///
+/// # Panics
+/// When there is none to be had.
+pub fn client() -> reqwest::blocking::Client {
+    // An HTTP client is built only where there is one; these tests speak plain HTTP.
+    let _set_already = rustls::crypto::ring::default_provider().install_default();
+    reqwest::blocking::Client::builder()
+        .timeout(wait::PATIENCE)
+        .no_proxy()
+        .build()
+        .expect("a client can be made")
+}
