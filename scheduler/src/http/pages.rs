@@ -170,8 +170,8 @@ fn on_to(path: &str) -> Response {
     Redirect::to(path).into_response()
 }
 
-/// What stands around a page for whoever asked. BrowserAsked for before what the page shows is read, so
-/// that what happens meanwhile is looked at again.
+/// What stands around a page for whoever asked. To be asked for before what the page shows is read,
+/// so that what happens meanwhile is looked at again.
 async fn frame(api: &Api, token: &TokenRow, title: &str, entry: NavEntry) -> Result<Frame> {
     let seq = api.store.counters().await?.event.unsigned_abs();
     let counts = api.store.status_counts().await?;
