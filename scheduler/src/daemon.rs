@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,10 +151,7 @@ impl Daemon {
         let owned = store.clone();
         let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
         let places = AbortOnDropHandle::new(tokio::spawn(opened.gone()));
-        // A client elsewhere is told where to find what opens the door.
-        let token = Some(data.join(TOKEN_FILE)).filter(|file| file.is_file());
-        let token = token.as_ref().map(|file| tracing::field::display(file.display()));
-        tracing::info!(%url, data = %data.display(), token_file = token, "ready");
+        tell_ready(&url, data);
         Ok(Self {
             address,
             handle,
@@ -280,6 +277,13 @@ impl Daemon {
             }
         }
     }
+}
+
+/// A client elsewhere is told where to find what opens the door.
+fn tell_ready(url: &str, data: &Path) {
+    let token = Some(data.join(TOKEN_FILE)).filter(|file| file.is_file());
+    let token = token.as_ref().map(|file| tracing::field::display(file.display()));
+    tracing::info!(%url, data = %data.display(), token_file = token, "ready");
 }
 
 /// Whether it was restored from a backup and not activated since; why it applies nothing is said.

@@ -174,7 +174,7 @@ fn on_to(path: &str) -> Response {
 /// so that what happens meanwhile is looked at again.
 async fn frame(api: &Api, token: &TokenRow, title: &str, entry: NavEntry) -> Result<Frame> {
     let seq = api.store.counters().await?.event.unsigned_abs();
-    let counts = api.store.status_counts().await?;
+    let counts = api.store.status_counts(None).await?;
     Ok(Frame {
         title: title.to_owned(),
         entry,

@@ -1,15 +1,13 @@
 //! How everything stands at a glance, from a few small queries: `status` is asked for once a second
 //! by whoever watches.
 
-use std::collections::BTreeMap;
-
 use schema::api::{Instance, OverviewInstance, OverviewJob};
 use schema::id::{ApplicationId, InstanceId};
 use schema::status::{ApprovalStatus, JobKind, Status};
 use sqlx::QueryBuilder;
 
 use super::instances::{shown_or_broken, unreadable_name};
-use super::row::{count, instant, instant_or_null, small, word};
+use super::row::{instant, instant_or_null, small, word};
 use super::{Db, Result, Row, Store};
 
 /// What wants to be seen, first what a person can end. CONVERGED instances come only where all have
@@ -28,27 +26,6 @@ const WANTED: [Status; 6] = [
 const LENGTHS: i64 = 5;
 
 impl Store {
-    /// How many instances stand how, of one application or of all.
-    pub async fn status_counts(
-        &self,
-        application: Option<ApplicationId>,
-    ) -> Result<BTreeMap<String, u64>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT i.status, COUNT(*) AS number");
-        push_from(&mut query, application);
-        query.push(" GROUP BY i.status");
-        let rows = query.build().fetch_all(&self.lists).await?;
-        let pair = |row: &Row| -> Result<(String, u64)> {
-            let status = word(row, "status").unwrap_or(Status::Broken);
-            Ok((status.to_string(), count(row, "number")?))
-        };
-        let mut counts = BTreeMap::new();
-        for row in &rows {
-            let (status, number) = pair(row)?;
-            *counts.entry(status).or_default() += number;
-        }
-        Ok(counts)
-    }
-
     /// The instances that want to be seen, at most `limit`, and the others too where `all`.
     pub async fn at_a_glance(
         &self,

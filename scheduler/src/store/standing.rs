@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use schema::api::InstanceSummary;
+use schema::id::ApplicationId;
 use schema::status::Status;
 use sqlx::QueryBuilder;
 
@@ -35,14 +36,24 @@ fn shown(row: &Row) -> Result<InstanceSummary> {
 }
 
 impl Store {
-    /// How many instances stand in each status; those that a config took away are no more.
-    pub async fn status_counts(&self) -> Result<BTreeMap<Status, u64>> {
-        let rows = sqlx::query(
-            "SELECT status, COUNT(*) AS count FROM instances WHERE status <> $1 GROUP BY status",
-        )
-        .bind(Status::Deleted.as_str())
-        .fetch_all(&self.lists)
-        .await?;
+    /// How many instances stand in each status, of one application or of all; those that a config
+    /// took away are no more.
+    pub async fn status_counts(
+        &self,
+        application: Option<ApplicationId>,
+    ) -> Result<BTreeMap<Status, u64>> {
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT status, COUNT(*) AS count FROM instances WHERE status <> ",
+        );
+        query.push_bind(Status::Deleted.as_str());
+        if let Some(application) = application {
+            query
+                .push(" AND service_id IN (SELECT id FROM services WHERE application_id = ")
+                .push_bind(application.to_string())
+                .push(")");
+        }
+        query.push(" GROUP BY status");
+        let rows = query.build().fetch_all(&self.lists).await?;
         let counted = |row: &Row| {
             let count: i64 = get(row, "count")?;
             Ok((word(row, "status")?, count.unsigned_abs()))

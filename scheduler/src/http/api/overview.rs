@@ -5,7 +5,7 @@ use axum::extract::State;
 use schema::api::{Job, Overview};
 use schema::shown::seen;
 use schema::spool::Stream;
-use schema::status::JobStatus;
+use schema::status::{JobStatus, Status};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -62,7 +62,7 @@ async fn status(
     let application = of.application.map(|row| row.id);
     let counts = api.store.status_counts(application).await?;
     let total: u64 = counts.values().sum();
-    let converged = counts.get("CONVERGED").copied().unwrap_or(0);
+    let converged = counts.get(&Status::Converged).copied().unwrap_or(0);
     let all = total <= u64::from(limit);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let found = api.store.at_a_glance(application, all, limit).await?;
@@ -78,6 +78,7 @@ async fn status(
     }
     let wanted = if all { total } else { total - converged };
     let more = wanted.saturating_sub(instances.len() as u64);
+    let counts = counts.into_iter().map(|(status, count)| (status.to_string(), count)).collect();
     Ok(Json(Overview { at: api.clock.now(), counts, instances, more }))
 }
 

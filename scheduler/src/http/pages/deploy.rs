@@ -64,7 +64,7 @@ async fn fields(api: &Api, service: &Service) -> Result<Vec<DeployField>> {
 }
 
 async fn last_values(api: &Api, service: ServiceId) -> Result<BTreeMap<String, String>> {
-    let filter = ReleaseFilter { application: None, service: Some(service) };
+    let filter = ReleaseFilter { service: Some(service), ..ReleaseFilter::default() };
     let newest = PageRequest { cursor: None, limit: Some(1) };
     let newest = api.store.releases(&filter, &newest).await?.items.into_iter().next();
     Ok(newest.map(|release| release.params).unwrap_or_default())

@@ -29,7 +29,7 @@ async fn overview(State(api): State<Api>, Viewer(token): Viewer) -> Result<Respo
     let some = PageRequest { cursor: None, limit: Some(LINES) };
     let behind = [Status::Broken, Status::WaitingPreconditions, Status::Converging, Status::Paused];
     let shown = Overview {
-        counts: store.status_counts().await?.into_iter().collect(),
+        counts: store.status_counts(None).await?.into_iter().collect(),
         waiting: store.standing(&[Status::WaitingManualApproval], longest, LINES).await?,
         failing: store.standing(&[Status::Failed], StandingOrder::NewestFirst, LINES).await?,
         behind: store.standing(&behind, longest, LINES).await?,

@@ -50,6 +50,7 @@ async fn releases(
     let filter = ReleaseFilter {
         application: scope.application.map(|row| row.id),
         service: scope.service.map(|row| row.id),
+        channel: None,
     };
     let found = api.store.releases(&filter, &extract::page(list.cursor, Some(ROWS))?).await?;
     page(pages::releases(&frame, &list.application, &list.service, &found))

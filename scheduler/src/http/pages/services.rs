@@ -57,6 +57,7 @@ async fn services(
         application: application_id,
         status,
         name: given(&list.name).map(str::to_owned),
+        named: None,
         channel: given(&list.channel).map(str::to_owned),
         order: match list.order.as_str() {
             "changed" => ServiceOrder::ChangedLastFirst,
