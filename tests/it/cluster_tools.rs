@@ -150,7 +150,8 @@ fn p1_terraform_in_a_pod_goes_on_without_the_daemon_and_runs_once() {
     world.scheduler.run(&Start::default());
     world.becomes("CONVERGED");
     assert_eq!((world.content().as_str(), world.settings()), ("v1", 1));
-    // One that came to nothing before it reached terraform is no second run; a busy node makes such.
+    // One that came to nothing before it reached terraform is no second run; a busy node makes
+    // such.
     let ran: Vec<(Value, String)> =
         world.applies().into_iter().filter(|(_, log)| log.contains("+ terraform apply")).collect();
     assert!(matches!(ran.as_slice(), [(job, _)] if job["status"] == "SUCCEEDED"), "{ran:#?}");

@@ -29,8 +29,8 @@ message! {
         runtime_connection: Option<ConnectionName>,
         /// What it says to its custom runtime.
         custom_runtime: Option<CustomRuntimeValues>,
-        // Boxed, as each service has one of these at most: they would be two thirds of its size, and
-        // thousands of services are there twice while a set of files is put.
+        // Boxed, as each service has one of these at most: they would be two thirds of its size,
+        // and thousands of services are there twice while a set of files is put.
         /// Kubernetes documents, for a Kubernetes runtime.
         kubernetes_config: Option<Box<KubernetesConfig>>,
         /// For a `terraformRunner`.

@@ -295,8 +295,8 @@ impl ToolCaller {
             if !signals::is_forwarded(number) {
                 continue;
             }
-            // Who asks again, as whoever finds us without the wrapper around us does, means the same
-            // stop; terraform takes a second one for "at once", and loses what it was making.
+            // Who asks again, as whoever finds us without the wrapper around us does, means the
+            // same stop; terraform takes a second one for "at once", and loses what it was making.
             if is_stop(number) && std::mem::replace(&mut self.stopped, true) {
                 continue;
             }

@@ -50,9 +50,9 @@ impl EndOfLeft {
     }
 }
 
-/// Asks what a lost wrapper left of a job to end, and kills what has not after `kill_after`, or once
-/// `at_once` is there. Who is asked: what nothing else of the job has started, and what is left of
-/// it when that has ended.
+/// Asks what a lost wrapper left of a job to end, and kills what has not after `kill_after`, or
+/// once `at_once` is there. Who is asked: what nothing else of the job has started, and what is
+/// left of it when that has ended.
 pub(in crate::runner::local) async fn end(
     job: JobId,
     trace: &Trace,
