@@ -25,7 +25,8 @@ fn looks(scheduler: &Scheduler) -> usize {
 /// Waits for so many more looks, and gives how many there were.
 fn more_looks(scheduler: &Scheduler) -> usize {
     let before = looks(scheduler);
-    wait::until("more looks", || {
+    // Each starts a client of some hundred modules, which takes seconds on a busy machine.
+    wait::until_within(wait::PATIENCE * 2, "more looks", || {
         let more = looks(scheduler) - before;
         (more >= LOOKS).then_some(more)
     })
