@@ -8,7 +8,7 @@
 //! | an orphan of whoever has those of a wrapper that an earlier daemon started, begun since, in our control groups, in another session that is not older than the wrapper either, of no other job | it may be the job's |
 //!
 //! When the first two find nothing and there is no third, everything of the job is known to be
-//! gone. What is the job's is asked to end and killed ([`end`]). What may be the job's is left
+//! gone. What is the job's is asked to end and killed ([`end()`]). What may be the job's is left
 //! alone and waited for: then the job is not known to be gone, and that is told as such until it
 //! has ended.
 
