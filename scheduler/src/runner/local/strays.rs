@@ -11,7 +11,7 @@ use schema::id::{InstanceId, JobId};
 
 use super::deleted::remove_instances;
 use super::directory::SpoolContents;
-use super::left::{self, LONG_LOOK, LeftOvers, Trace, USUAL_KILL_AFTER};
+use super::left::{self, LONG_LOOK, LeftOvers, Trace};
 use super::process::Wrapper;
 use super::pursue::{CLAIMING_LOOK, CLAIMING_LOOKS};
 use super::{LocalInner, LocalRunner};
@@ -181,8 +181,7 @@ impl LocalInner {
         self.strays
             .leaves(job, "its wrapper was killed, and what it left is being stopped".to_owned());
         loop {
-            let kill_after =
-                self.directory(job).claim().map_or(USUAL_KILL_AFTER, |claim| claim.kill_after);
+            let kill_after = self.kill_after(job, None);
             match left::end(job, trace, kill_after, std::future::pending()).await {
                 Ok(ended) => return self.left_is_gone(job, Some(trace), ended.left).await,
                 Err(error) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use schema::id::JobId;
 use tokio::sync::mpsc;
 
+use super::super::directory::WrapperClaim;
 use super::super::left::{self, EndOfLeft, Trace, USUAL_KILL_AFTER};
 use super::super::{End, LocalInner, RunnerEvent, collect};
 use super::no_room::NoRoom;
@@ -73,9 +74,8 @@ impl LocalInner {
         stops: &mut mpsc::Receiver<()>,
         seen: &mut Seen,
     ) -> Option<io::Result<EndOfLeft>> {
-        let claim = self.directory(job).claim().or(seen.claim);
         let kill_after = match seen.stops {
-            0 | 1 => claim.map_or(USUAL_KILL_AFTER, |claim| claim.kill_after),
+            0 | 1 => self.kill_after(job, seen.claim),
             _ => Duration::ZERO,
         };
         let kill_at = Clock::System.now().plus(kill_after);
@@ -140,6 +140,13 @@ impl LocalInner {
             }
         };
         TaskPhase::Over(End::Unknown { why: format!("{how}{words}"), report }, gone)
+    }
+
+    /// Time that a job's command gets between the request to stop and KILL. `seen`: the claim, from
+    /// when its wrapper was alive.
+    pub(in super::super) fn kill_after(&self, job: JobId, seen: Option<WrapperClaim>) -> Duration {
+        let claim = self.directory(job).claim().or(seen);
+        claim.map_or(USUAL_KILL_AFTER, |claim| claim.kill_after)
     }
 
     /// What is known of a wrapper that died while nobody looked.
