@@ -174,12 +174,12 @@ fn on_to(path: &str) -> Response {
 /// so that what happens meanwhile is looked at again.
 async fn frame(api: &Api, token: &TokenRow, title: &str, entry: NavEntry) -> Result<Frame> {
     let seq = api.store.counters().await?.event.unsigned_abs();
-    let counts = api.store.status_counts(None).await?;
+    let waiting = api.store.count_in(Status::WaitingManualApproval).await?;
     Ok(Frame {
         title: title.to_owned(),
         entry,
         reader: Some(PageReader { name: token.name.clone(), role: token.role }),
-        waiting: counts.get(&Status::WaitingManualApproval).copied().unwrap_or(0),
+        waiting,
         live: None,
         seq,
         now: api.clock.now(),

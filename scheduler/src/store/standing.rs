@@ -7,7 +7,7 @@ use schema::id::ApplicationId;
 use schema::status::Status;
 use sqlx::QueryBuilder;
 
-use super::row::{get, instant, named, readable, word, word_or_null};
+use super::row::{count, get, instant, named, readable, word, word_or_null};
 use super::{Db, Result, Row, Store};
 
 /// In which order.
@@ -54,17 +54,22 @@ impl Store {
         }
         query.push(" GROUP BY status");
         let rows = query.build().fetch_all(&self.lists).await?;
-        let counted = |row: &Row| {
-            let count: i64 = get(row, "count")?;
-            Ok((word(row, "status")?, count.unsigned_abs()))
-        };
-        // A status that is none stands still, as everywhere.
-        let (counts, unreadable) = readable(rows, counted)?;
-        let mut counts: BTreeMap<Status, u64> = counts.into_iter().collect();
-        if !unreadable.is_empty() {
-            *counts.entry(Status::Broken).or_default() += unreadable.len() as u64;
+        let mut counts = BTreeMap::new();
+        for row in &rows {
+            // A status that is none stands still, as everywhere.
+            let status = word(row, "status").unwrap_or(Status::Broken);
+            *counts.entry(status).or_default() += count(row, "count")?;
         }
         Ok(counts)
+    }
+
+    /// How many instances stand so.
+    pub async fn count_in(&self, status: Status) -> Result<u64> {
+        let row = sqlx::query("SELECT COUNT(*) AS count FROM instances WHERE status = $1")
+            .bind(status.as_str())
+            .fetch_one(&self.lists)
+            .await?;
+        count(&row, "count")
     }
 
     /// Instances in any of these statuses, at most `limit`; those whose rows cannot be read are
