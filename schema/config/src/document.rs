@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use schema::id::{ApplicationName, BlobId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::diagnostic::{self, Diagnostic};
+use crate::unmasked::WrittenFlaw;
 use crate::yaml::YamlNode;
 use crate::{Body, LocalFiles, WrittenDocument};
 
@@ -34,12 +35,34 @@ pub struct DocumentSource {
 pub struct Document {
     pub(super) body: Body,
     pub(super) source: DocumentSource,
-    pub(super) shared: diagnostic::NamedText,
-    pub(super) tree: Arc<YamlNode>,
     pub(super) digest: BlobId,
+    pub(super) noticed: Noticed,
+    /// Read again from the source once something is wrong: thousands of documents are held at a
+    /// time, their trees are many times as large as their texts, and nearly all are sound.
+    pub(super) places: OnceLock<Box<Places>>,
+}
+
+/// What only the text shows and is told as a warning, each with its pointer.
+#[derive(Debug, Clone)]
+pub(super) struct Noticed {
+    /// Raw secrets that are not what somebody meant.
+    pub(super) flawed_secrets: Vec<(String, WrittenFlaw)>,
+    /// Variables that pvn sets itself, with their names.
+    pub(super) variables_of_pvn: Vec<(String, String)>,
+}
+
+/// Where everything of a document stands, and the text as it may be shown.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    pub(super) shown: diagnostic::NamedText,
+    pub(super) tree: YamlNode,
 }
 
 impl Document {
+    fn places(&self) -> &Places {
+        self.places.get_or_init(|| Box::new(crate::read::places(&self.source)))
+    }
+
     /// What it says.
     pub fn body(&self) -> &Body {
         &self.body
@@ -78,14 +101,15 @@ impl Document {
     /// (`service.env.A`); for a field that is not there, at the nearest one around it.
     pub fn problem(&self, path: &str, message: impl Into<String>) -> Diagnostic {
         let pointer = self.written(path);
-        let (node, entry, found) = self.tree.nearest(&pointer);
+        let Places { shown, tree } = self.places();
+        let (node, entry, found) = tree.nearest(&pointer);
         let span = match entry {
             Some(entry) if !found || is_long(&self.source.text, &node.span) => {
                 entry.key_span.clone()
             }
             _ => node.span.clone(),
         };
-        diagnostic_at(&self.shared, span, &pointer, message.into())
+        diagnostic_at(shown, span, &pointer, message.into())
     }
 
     /// The pointer of what somebody wrote for the field with this pointer or dotted path, which may
@@ -106,7 +130,7 @@ impl Document {
     pub fn problem_hiding(&self, path: &str, message: impl Into<String>) -> Diagnostic {
         let mut problem = self.problem(path, message);
         let pointer = self.written(path);
-        let (node, _, _) = self.tree.nearest(&pointer);
+        let (node, _, _) = self.places().tree.nearest(&pointer);
         let secret = crate::Secret { span: node.span.clone(), path: pointer, value: String::new() };
         problem.source.text = crate::secrets::blanked(&problem.source.text, &[secret]).into();
         problem
@@ -124,7 +148,7 @@ impl Document {
     ) -> Diagnostic {
         let mut problem = self.problem(path, message);
         let pointer = self.written(path);
-        let (node, _, found) = self.tree.nearest(&pointer);
+        let (node, _, found) = self.places().tree.nearest(&pointer);
         let text = self.source.text.get(node.span.clone()).unwrap_or_default();
         let skipped = text
             .char_indices()

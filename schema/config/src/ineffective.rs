@@ -20,10 +20,10 @@ const OPENINGS: usize = 64;
 pub fn ineffective<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for document in documents {
-        let found = variables_of_pvn(&document.tree);
-        warnings.extend(found.into_iter().map(|(pointer, name)| {
+        let found = &document.noticed.variables_of_pvn;
+        warnings.extend(found.iter().map(|(pointer, name)| {
             let message = format!("pvn sets `{name}` itself, so what stands here has no effect");
-            document.problem(&pointer, message).help("give the variable another name")
+            document.problem(pointer, message).help("give the variable another name")
         }));
         let Body::Runtime(runtime) = document.body() else { continue };
         let Some(commands) = runtime.role().commands else { continue };
@@ -63,7 +63,7 @@ fn never_shuts(window: &Window) -> bool {
 }
 
 /// The pointers to variables that are pvn's, and their names.
-fn variables_of_pvn(tree: &YamlNode) -> Vec<(String, String)> {
+pub(crate) fn variables_of_pvn(tree: &YamlNode) -> Vec<(String, String)> {
     let mut found = Vec::new();
     tree.visit(&mut Vec::new(), &mut |steps, visited| {
         if let (Visited::Entry(variable), [.., YamlStep::Entry(environment), _]) = (visited, steps)

@@ -16,13 +16,13 @@ use serde_json::Value;
 
 use crate::coerce::{self, Twice};
 use crate::diagnostic::{self, Diagnostic};
-use crate::document::{Document, DocumentSource, body_of, diagnostic_at};
+use crate::document::{Document, DocumentSource, Noticed, Places, body_of, diagnostic_at};
 use crate::formats::FORMATS;
 use crate::local::{self, Reference};
 use crate::rules::RuleViolation;
 use crate::secrets::{self, HiddenValues, Secret};
-use crate::yaml::{self, YamlNode};
-use crate::{Body, WrittenDocument, groups, rules};
+use crate::yaml::{self, NodeKind, YamlNode};
+use crate::{Body, WrittenDocument, groups, ineffective, rules, unmasked};
 
 mod faults;
 
@@ -135,7 +135,20 @@ fn read_parsed(
         return Err(problems);
     };
     let digest = digest(&body, &source);
-    Ok(Some(Document { body, source, shared, tree: tree.into(), digest }))
+    let noticed = Noticed {
+        flawed_secrets: unmasked::flaws(&tree, &source.text),
+        variables_of_pvn: ineffective::variables_of_pvn(&tree),
+    };
+    Ok(Some(Document { body, source, digest, noticed, places: Default::default() }))
+}
+
+/// Where everything of a document that was read stands.
+pub(crate) fn places(source: &DocumentSource) -> Places {
+    let (shown, _, parsed) = parse(source);
+    // What was a document once is one again; of nothing every place is the text's beginning.
+    let tree = parsed.ok().flatten().map(|parsed| parsed.tree);
+    let tree = tree.unwrap_or(YamlNode { kind: NodeKind::Mapping(Vec::new()), span: 0..0 });
+    Places { shown, tree }
 }
 
 /// The local files and directories that the documents of a config file ask for, in order, each with

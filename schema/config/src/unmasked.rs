@@ -10,7 +10,8 @@ use crate::yaml::{self, MappingEntry, NodeKind, Visited, YamlNode};
 use crate::{Body, Document, Env, EnvValue, Exec, RuntimeCommand, TaskConfig, VolumeSource};
 
 /// What is wrong with a `rawSecret` as it is written.
-enum WrittenFlaw {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WrittenFlaw {
     Short,
     /// YAML takes its end for a comment.
     Cut,
@@ -21,15 +22,15 @@ enum WrittenFlaw {
 pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for document in documents {
-        let found = flaws(&document.tree, &document.source.text);
-        warnings.extend(found.into_iter().map(|(pointer, flaw)| match flaw {
+        let found = &document.noticed.flawed_secrets;
+        warnings.extend(found.iter().map(|(pointer, flaw)| match flaw {
             WrittenFlaw::Short => {
                 let message = format!(
                     "this secret is not masked in what jobs print: it is shorter than \
                      {SHORTEST_BYTES} bytes"
                 );
                 document
-                    .problem(&pointer, message)
+                    .problem(pointer, message)
                     .help("use a longer secret; one that short would black out ordinary words")
             }
             WrittenFlaw::Cut => {
@@ -37,7 +38,7 @@ pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -
                                job gets and nothing masks"
                     .to_owned();
                 document
-                    .problem(&pointer, message)
+                    .problem(pointer, message)
                     .help("put the whole value in quotes, or the comment on a line of its own")
             }
         }));
@@ -92,7 +93,7 @@ fn is_variable(env: &Env, secret: &str) -> bool {
 }
 
 /// What is wrong with them as they are written, and their pointers.
-fn flaws(tree: &YamlNode, written: &str) -> Vec<(String, WrittenFlaw)> {
+pub(crate) fn flaws(tree: &YamlNode, written: &str) -> Vec<(String, WrittenFlaw)> {
     let mut found = Vec::new();
     tree.visit(&mut Vec::new(), &mut |steps, visited| {
         if let Visited::Entry(MappingEntry { key, value, .. }) = visited
