@@ -137,7 +137,7 @@ impl Batch {
 
         let was_over = is_over(&kept.state);
         let now = self.now;
-        let state = kept.state;
+        let state = *kept.state;
         let (state, actions) = match guarded(move || engine::step(state, event, now)) {
             Ok(stepped) => stepped,
             Err(why) => {
@@ -148,7 +148,7 @@ impl Batch {
                 return self.stop_instance(world, kept, why, queue);
             }
         };
-        kept.state = state;
+        kept.state = Box::new(state);
         if is_over(&kept.state) && !was_over {
             self.tasks.push(Task::ForgetInstance(kept.names.clone()));
         }

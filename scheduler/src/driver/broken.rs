@@ -125,7 +125,7 @@ impl Batch {
         let kept = InstanceEntry {
             names: names.clone(),
             runtime,
-            state,
+            state: Box::new(state),
             revision: stopped.revision,
             wake: None,
         };

@@ -346,7 +346,7 @@ fn usable(
     }
     let LoadedInstance { application, service, channel, runtime, revision, is_broken, .. } = loaded;
     let names = Arc::new(InstanceNames { application, service, channel });
-    Ok((InstanceEntry { names, runtime, state, revision, wake: None }, is_broken))
+    Ok((InstanceEntry { names, runtime, state: Box::new(state), revision, wake: None }, is_broken))
 }
 
 fn is_stopped(world: &World, row: &JobRow) -> bool {

@@ -27,7 +27,9 @@ pub(super) struct InstanceEntry {
     pub(super) names: Arc<InstanceNames>,
     /// The runtime that serves it.
     pub(super) runtime: RuntimeName,
-    pub(super) state: State,
+    /// On its own: a table doubles when it is full, and one of what a batch began with has an
+    /// entry also for what was not there.
+    pub(super) state: Box<State>,
     /// Commits so far; 0 for one that is not stored yet.
     pub(super) revision: i64,
     /// When it is due.
@@ -45,7 +47,7 @@ impl InstanceEntry {
         // An instance without a release asks for nothing.
         let (state, _) =
             engine::step(State::new(names.instance(), now), Event::Observe(observer), now);
-        Self { names, runtime, state, revision: 0, wake: None }
+        Self { names, runtime, state: Box::new(state), revision: 0, wake: None }
     }
 
     /// The channels that it waits for until they are stable.
