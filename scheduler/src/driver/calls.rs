@@ -101,6 +101,15 @@ impl Plan {
         self.events.extend(events);
         self.rollback = self.rollback.take().or(rollback);
     }
+
+    /// Gives back the room that its lists have and do not use: thousands of plans with two or
+    /// three things each wait for one another.
+    pub(super) fn shrink(&mut self) {
+        self.changes.shrink_to_fit();
+        self.entries.shrink_to_fit();
+        self.instances.shrink_to_fit();
+        self.events.shrink_to_fit();
+    }
 }
 
 /// An answer that waits for the commit.

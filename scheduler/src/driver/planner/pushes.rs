@@ -105,6 +105,7 @@ impl Planner {
             // Services of one runtime often have the same commands: once is enough, in the first
             // commit that needs them.
             keep_new(&mut plan, &mut compiled);
+            plan.shrink();
             let pushed_service = PushedService {
                 application: service.application.clone(),
                 service: service.name.clone(),
