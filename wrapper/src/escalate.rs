@@ -77,6 +77,11 @@ impl Escalation {
         self.kill_at.is_some()
     }
 
+    /// How long what was asked to stop has to end.
+    pub(crate) fn kill_after(&self) -> Duration {
+        self.kill_after
+    }
+
     /// The scheduler asks it to stop. `None` when somebody did already.
     pub(crate) fn cancel(&mut self, now: Instant) -> Option<Send> {
         if self.asked() {

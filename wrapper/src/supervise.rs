@@ -9,6 +9,7 @@
 //! Running ──child reaped──▶ Draining ──`--drain` over, or a stop was asked──▶ Asked ──2 s──▶ Killed ──2 s──▶ over
 //!                              └──── nothing of ours lives, pipes closed ────────┴──────────────┴──────────▶ over
 //! ```
+//! Of a child that somebody else killed the first 2 s are its own grace.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -35,8 +36,8 @@ mod left;
 mod readers;
 mod stopped;
 
-/// Time between TERM and KILL for what the child left behind, and again between KILL and giving up
-/// on it. docs/wrapper.md, `--drain`.
+/// Time between TERM and KILL for what the child left behind when it ended, and again between KILL
+/// and giving up on it. docs/wrapper.md, `--drain`.
 const LEFT_OVER_GRACE: Duration = Duration::from_secs(2);
 
 /// How long we wait for a child that was killed: one that is stuck in the kernel must not keep us
@@ -272,7 +273,8 @@ impl SignalLoop<'_> {
             {
                 self.leaked = self.left_over();
                 self.ask_left_over(Signal::TERM);
-                self.phase = Phase::Asked { until: now + LEFT_OVER_GRACE };
+                let grace = self.left_over_grace();
+                self.phase = Phase::Asked { until: now.checked_add(grace).unwrap_or(now) };
             }
             Phase::Asked { until } if now >= until => {
                 self.kill_all();
@@ -283,6 +285,24 @@ impl SignalLoop<'_> {
             Phase::Killed { .. } if !self.alone => self.kill_all(),
             Phase::Killed { .. } => {}
         }
+    }
+
+    /// What a command left that somebody else killed is its work, which goes on in there: it has the
+    /// time that the command would have had.
+    fn left_over_grace(&self) -> Duration {
+        if self.is_killed() && !self.watch.escalation.asked() {
+            self.watch.escalation.kill_after()
+        } else {
+            LEFT_OVER_GRACE
+        }
+    }
+
+    /// Whether KILL ended it. A shell whose command was killed says so with its exit code.
+    fn is_killed(&self) -> bool {
+        self.status.is_some_and(|status| {
+            status.terminating_signal() == Some(Signal::KILL.as_raw())
+                || status.exit_status() == Some(128 + Signal::KILL.as_raw())
+        })
     }
 
     /// When something is due without anything happening before.
@@ -328,13 +348,8 @@ impl SignalLoop<'_> {
             }
         }
         readers::show_the_rest(&mut self.watch.captures, self.watch.escalation.asked());
-        // A shell whose command was killed says so with its exit code.
-        let killed = self.status.is_some_and(|status| {
-            status.terminating_signal() == Some(Signal::KILL.as_raw())
-                || status.exit_status() == Some(128 + Signal::KILL.as_raw())
-        });
         SupervisedEnd {
-            oom_killed: killed && self.killed_at.is_none() && self.memory.has_killed(),
+            oom_killed: self.is_killed() && self.killed_at.is_none() && self.memory.has_killed(),
             status: self.status,
             ended: self.ended,
             captures: self.watch.captures,

@@ -6,7 +6,7 @@
 //!
 //! All that a tool prints is read here, also when nobody reads it from us any more: the wrapper
 //! around us may be killed, and a tool that writes to a pipe without a reader dies before it has
-//! saved what it did.
+//! saved what it did. We may be killed too: so the tool holds the reading ends of its own pipes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -112,6 +112,25 @@ fn show(mut ours: impl Write, piece: &[u8]) {
     let _ = ours.write_all(piece).and_then(|()| ours.flush());
 }
 
+/// A pipe of a tool.
+struct ToolPipe {
+    /// The end that we read.
+    ours: OwnedFd,
+    /// The end that it writes to.
+    tools: OwnedFd,
+    /// What we read from, once more, for the tool to inherit: so that it never writes to a pipe
+    /// that has no reader, which would kill it.
+    held: OwnedFd,
+}
+
+impl ToolPipe {
+    fn new() -> io::Result<Self> {
+        let (ours, tools) = io::pipe()?;
+        let held = rustix::io::dup(&ours)?;
+        Ok(Self { ours: ours.into(), tools: tools.into(), held })
+    }
+}
+
 /// Calls one program after the other.
 pub(super) struct ToolCaller {
     signals: SignalFd,
@@ -173,16 +192,21 @@ impl ToolCaller {
             return Err(Fault::failed(format!("stopped before `{name}` was run")));
         }
         let faulty = |error: io::Error| Fault::failed(format!("`{name}`: {error}"));
+        let errors = ToolPipe::new().map_err(faulty)?;
+        let (output, stdout) = match to {
+            Output::Into(file) => (None, Stdio::from(file.try_clone().map_err(faulty)?)),
+            _ => {
+                let ToolPipe { ours, tools, held } = ToolPipe::new().map_err(faulty)?;
+                (Some((ours, held)), tools.into())
+            }
+        };
         let mut child = Command::new(&command[0]);
         child
             .args(&command[1..])
             .envs(self.variables.iter().map(|(key, value)| (key, value)))
             .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .stdout(match to {
-                Output::Into(file) => file.try_clone().map_err(faulty)?.into(),
-                _ => Stdio::piped(),
-            })
+            .stderr(errors.tools)
+            .stdout(stdout)
             // Of its own, so that what is sent to our group reaches it once, by us.
             .process_group(0);
         if let Some(prefix) = self.hidden {
@@ -194,8 +218,13 @@ impl ToolCaller {
         }
         // We have all signals blocked, and a program that does not undo that hears of no stop.
         raw::give_mask(&mut child, signals::given());
-        let mut child = child.spawn().map_err(|error| not_started(&command[0], error))?;
-        let (status, answer, words) = self.watch(&mut child, &to).map_err(faulty)?;
+        let spawned = child.spawn().map_err(|error| not_started(&command[0], error));
+        // Our copies of its ends: a pipe is over once the tool has closed it.
+        drop(child);
+        let mut child = spawned?;
+        drop(errors.held);
+        let pipes = [output.map(|(ours, _)| ours), Some(errors.ours)];
+        let (status, answer, words) = self.watch(&mut child, pipes, &to).map_err(faulty)?;
         if answer.len() > ANSWER_LIMIT_BYTES {
             return Err(Fault::failed(format!(
                 "`{name}` wrote more than {ANSWER_LIMIT_BYTES} bytes where one document was \
@@ -223,10 +252,9 @@ impl ToolCaller {
     fn watch(
         &mut self,
         child: &mut Child,
+        [mut stdout, mut stderr]: [Option<OwnedFd>; 2],
         to: &Output<'_>,
     ) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
-        let mut stdout: Option<OwnedFd> = child.stdout.take().map(OwnedFd::from);
-        let mut stderr: Option<OwnedFd> = child.stderr.take().map(OwnedFd::from);
         let (mut answer, mut words) = (Vec::new(), Vec::new());
         let mut ended: Option<(ExitStatus, Instant)> = None;
         loop {

@@ -155,6 +155,14 @@ impl Running {
         assert!(status.success());
     }
 
+    /// Kills what it runs, and that alone.
+    pub(crate) fn kill_command(&self) {
+        let children = format!("/proc/{0}/task/{0}/children", self.child.id());
+        let children = std::fs::read_to_string(children).unwrap();
+        let command = children.split_whitespace().next().expect("it runs a command");
+        assert!(Command::new("kill").args(["-KILL", command]).status().unwrap().success());
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

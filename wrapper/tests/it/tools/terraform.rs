@@ -239,6 +239,25 @@ fn an_apply_ends_well_when_the_wrapper_around_it_is_killed() {
 }
 
 #[test]
+fn an_apply_ends_well_when_the_process_that_calls_it_is_killed() {
+    let Some(world) = World::new("an_apply_ends_well_when_the_process_that_calls_it_is_killed")
+    else {
+        return;
+    };
+    // Longer than the drain and what a left-over that was asked to end has.
+    let slow = world.run(&["plan", "--pre-run", "export TF_VAR_slow=8"]);
+    assert_eq!(slow.code, 2, "{}", slow.stderr);
+    let running = world.apply().spawn();
+    until("the resource is being made", || world.path("made.txt").exists().then_some(()));
+    running.kill_command();
+    let run = running.wait();
+    let state = std::fs::read_to_string(world.path("terraform.tfstate")).unwrap_or_default();
+    assert!(state.contains("\"name\": \"made\""), "what was made is in no state: {state}");
+    assert!(!world.path(".terraform.tfstate.lock.info").exists(), "the lock is free");
+    assert_eq!(run.report.signal.as_deref(), Some("SIGKILL"));
+}
+
+#[test]
 fn what_runs_first_has_the_last_word_on_the_environment_and_its_failure_is_no_work() {
     let Some(world) = World::new("what_runs_first_has_the_last_word") else { return };
     let run = world.run(&["plan", "--pre-run", "cd elsewhere", "--pre-run", "true"]);
