@@ -2,7 +2,7 @@
 //! with what the tool's step needs and leaves, around this program once more. Called by `main`.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::args::{Arguments, DeclaredInput, DeclaredOutput, ExecArguments, ExitCodes, What};
 use crate::tool::{self, Scratch};
@@ -50,6 +50,7 @@ pub(crate) fn adopt(mut options: ExecArguments) -> Result<ExecArguments, clap::E
             .iter()
             .map(|(name, path)| DeclaredOutput { name: (*name).to_owned(), path: below(path) }),
     );
+    options.guards.extend(needs.guards.iter().map(PathBuf::from));
     options.success_exit_codes = ExitCodes::of(needs.success_exit_codes);
     options.command = inner(&options.command, scratch.path());
     options.scratch = Some(scratch);

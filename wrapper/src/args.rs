@@ -187,6 +187,10 @@ pub(crate) struct ExecArguments {
     #[arg(skip)]
     pub(crate) scratch: Option<Scratch>,
 
+    /// What a tool may write where the run starts, to be kept from others that do
+    #[arg(skip)]
+    pub(crate) guards: Vec<PathBuf>,
+
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
@@ -302,10 +306,11 @@ impl ExecArguments {
             .or_else(|| if of_the_job { of_variables() } else { None })
     }
 
-    /// The files that are declared, inputs and outputs.
+    /// The files that no other run may use meanwhile: inputs, outputs, and what a tool may write.
     pub(crate) fn declared(&self) -> impl Iterator<Item = &Path> {
         let inputs = self.inputs.iter().map(|input| input.path.as_path());
-        inputs.chain(self.outputs.iter().map(|output| output.path.as_path()))
+        let outputs = self.outputs.iter().map(|output| output.path.as_path());
+        inputs.chain(outputs).chain(self.guards.iter().map(PathBuf::as_path))
     }
 
     /// The sooner of the two timeouts.

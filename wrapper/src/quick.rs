@@ -85,6 +85,7 @@ fn plain(command: Vec<OsString>) -> ExecArguments {
         job: None,
         job_timeout: None,
         scratch: None,
+        guards: Vec::new(),
         command,
     }
 }

@@ -101,6 +101,9 @@ pub(crate) struct Needs {
     pub(crate) inputs: Handed,
     /// What is handed over after: name, path below the directory.
     pub(crate) outputs: Handed,
+    /// What it may write beside those, where the run starts: no two runs that do are at the same
+    /// time.
+    pub(crate) guards: &'static [&'static str],
     /// The exit codes after which all that must be there.
     pub(crate) success_exit_codes: &'static [u8],
     /// Whether its directory stays, for the next job of the service instance.

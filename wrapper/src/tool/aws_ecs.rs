@@ -119,6 +119,7 @@ impl EcsStep {
             },
             inputs: &[],
             outputs: &[],
+            guards: &[],
             success_exit_codes: &[0],
             stays: !matches!(self, Self::Check(_)),
         }

@@ -163,6 +163,13 @@ impl ToolCaller {
         }
     }
 
+    /// What calls have for a variable.
+    pub(super) fn given(&self, name: &str) -> Option<OsString> {
+        let own =
+            self.variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        own.or_else(|| std::env::var_os(name))
+    }
+
     /// Gives all calls from now on a variable, whatever value somebody gave it.
     pub(super) fn set(&mut self, name: &str, value: impl AsRef<OsStr>) {
         self.variables.retain(|(key, _)| key != name);

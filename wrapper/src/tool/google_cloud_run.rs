@@ -102,7 +102,7 @@ impl CloudRunStep {
             Self::Check(_) => "google-cloud-run-check",
         };
         let stays = !matches!(self, Self::Check(_));
-        Needs { name, inputs: &[], outputs: &[], success_exit_codes: &[0], stays }
+        Needs { name, inputs: &[], outputs: &[], guards: &[], success_exit_codes: &[0], stays }
     }
 
     pub(super) fn run(&self, within: &Path, environment: &Environment) -> Result<u8, Fault> {

@@ -107,7 +107,7 @@ impl PulumiStep {
             Self::Check(_) => ("pulumi-check", &[], &[0]),
         };
         let stays = !matches!(self, Self::Check(_));
-        Needs { name, inputs: &[], outputs, success_exit_codes, stays }
+        Needs { name, inputs: &[], outputs, guards: &[], success_exit_codes, stays }
     }
 
     pub(super) fn run(&self, within: &Path) -> Result<u8, Fault> {

@@ -23,6 +23,9 @@ mod check;
 mod info;
 mod lock;
 mod plan;
+mod unsaved;
+
+use unsaved::{UNSAVED, UnsavedState};
 
 /// What is called: the first that is there.
 const PROGRAMS: &[&str] = &["terraform", "tofu"];
@@ -39,8 +42,6 @@ const EXPLANATION: &str = "plan.txt";
 const DOCUMENT: &str = "plan.json";
 /// What of it is destroyed or replaced, a line each.
 const DESTROYS: &str = "destroys.txt";
-/// Where terraform puts a state that it could not save, beside the configuration.
-const UNSAVED: &str = "errored.tfstate";
 /// Calls that only read.
 const READS: &[&str] = &["show", "output", "state", "version"];
 /// How variables begin with more arguments for calls.
@@ -161,6 +162,7 @@ impl TerraformStep {
                     ("plan-json", DOCUMENT),
                     ("plan-destroys", DESTROYS),
                 ],
+                guards: &[],
                 success_exit_codes: &[0, 2],
                 stays: true,
             },
@@ -168,6 +170,7 @@ impl TerraformStep {
                 name: "terraform-apply",
                 inputs: &[(PLAN, "fetch:plan")],
                 outputs: &[],
+                guards: &[UNSAVED],
                 success_exit_codes: &[0],
                 stays: true,
             },
@@ -175,6 +178,7 @@ impl TerraformStep {
                 name: "terraform-info",
                 inputs: &[],
                 outputs: &[],
+                guards: &[],
                 success_exit_codes: &[0],
                 stays: true,
             },
@@ -182,6 +186,7 @@ impl TerraformStep {
                 name: "terraform-check",
                 inputs: &[],
                 outputs: &[],
+                guards: &[],
                 success_exit_codes: &[0],
                 stays: false,
             },
@@ -206,32 +211,21 @@ impl TerraformStep {
         }
         let mut terraform = Terraform { program, caller, within };
         let init_args = &self.arguments().init_args;
+        let data = terraform.caller.given("TF_DATA_DIR");
+        let unsaved = UnsavedState::of(program, data.as_deref(), environment);
         if matches!(self, Self::Plan(_) | Self::Apply(_)) {
-            unsaved(program, "an earlier apply did its work and could not save the state")?;
+            unsaved.none()?;
         }
         if !is_check {
             terraform.init(init_args, matches!(self, Self::Info(_)))?;
         }
         match self {
             Self::Plan(_) => terraform.plan(),
-            Self::Apply(_) => terraform.apply(),
+            Self::Apply(_) => terraform.apply(&unsaved),
             Self::Info(_) => info::print(&mut terraform),
             Self::Check(_) => check::run(&mut terraform, init_args),
         }
     }
-}
-
-/// A failure where a state lies that was not saved: what it says was made would be made again.
-fn unsaved(program: &str, what: &str) -> Result<(), Fault> {
-    let file = std::env::current_dir().unwrap_or_default().join(UNSAVED);
-    if !file.exists() {
-        return Ok(());
-    }
-    Err(Fault::failed(format!(
-        "{what}: {} has it. Nothing is planned or applied before it is saved: `{program} state \
-         push {UNSAVED}` there once the backend works, and remove the file",
-        file.display()
-    )))
 }
 
 /// The program, and where its files are.
@@ -320,15 +314,14 @@ impl Terraform<'_> {
         Ok(if has_changes { exit::WORK } else { 0 })
     }
 
-    fn apply(&mut self) -> Result<u8, Fault> {
+    fn apply(&mut self, unsaved: &UnsavedState) -> Result<u8, Fault> {
         let mut arguments = words(&["apply", "-input=false", "-no-color"]);
         arguments.push(self.within.join(PLAN).into());
         let ended = self.call(&arguments, Output::Shown)?;
         if ended.code == 0 {
             return Ok(0);
         }
-        unsaved(self.program, "the apply did its work and could not save the state")?;
-        Err(self.fault(&ended, "apply"))
+        Err(unsaved.after(&ended).unwrap_or_else(|| self.fault(&ended, "apply")))
     }
 
     fn create(&self, name: &str) -> Result<File, Fault> {

@@ -10,6 +10,7 @@ use crate::run::{Run, Wrapper, until, write_program};
 use crate::skipped;
 
 mod surroundings;
+mod unsaved;
 
 /// One resource that is replaced when `made.txt` is not there, and takes as long as `slow` says.
 const CONFIG: &str = r#"
@@ -81,14 +82,19 @@ impl World {
 
     /// The apply of the plan that is there, which a fetch handed over.
     fn apply(&self) -> Wrapper {
-        let plan = std::fs::read(self.path("own/terraform-plan/plan")).unwrap();
+        self.with_plan("own", self.wrapper(&["apply"]))
+    }
+
+    /// The same for a job of the service instance with this directory.
+    fn with_plan(&self, own: &str, apply: Wrapper) -> Wrapper {
+        let plan = std::fs::read(self.path(own).join("terraform-plan/plan")).unwrap();
         let blob = BlobId::of(&plan).to_string();
-        let job = self.path("job");
+        let job = self.path(own).join("job");
         std::fs::create_dir_all(job.join("inputs")).unwrap();
         std::fs::write(job.join("inputs").join(&blob), plan).unwrap();
         let _ = std::fs::remove_file(job.join("inputs/fetch:plan"));
         std::os::unix::fs::symlink(&blob, job.join("inputs/fetch:plan")).unwrap();
-        self.wrapper(&["apply"]).env("PVN_JOB_DIR", job).env("PVN_FETCH_PLAN_BLOB_ID", blob)
+        apply.env("PVN_JOB_DIR", job).env("PVN_FETCH_PLAN_BLOB_ID", blob)
     }
 
     /// The program itself, by hand.

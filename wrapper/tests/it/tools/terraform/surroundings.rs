@@ -1,7 +1,5 @@
-//! What stands around terraform: variables of the user's own, a state that could not be saved,
-//! logins that talk, a program that says what nobody knows.
-
-use fakes::terraform_state::StateServer;
+//! What stands around terraform: variables of the user's own, logins that talk, a program that says
+//! what nobody knows.
 
 use super::*;
 
@@ -15,42 +13,6 @@ fn arguments_of_the_users_own_show_nothing_that_is_sensitive() {
     assert!(!text.contains("hunter2") && !text.contains("format_version"), "{text}");
     let run = world.wrapper(&["info"]).env("TF_CLI_ARGS_output", "-raw").run();
     assert_eq!(run.code, 0, "{}", run.stderr);
-}
-
-#[test]
-fn nothing_is_made_again_of_which_the_state_was_not_saved() {
-    let Some(world) = World::new("nothing_is_made_again_of_which_the_state_was_not_saved") else {
-        return;
-    };
-    let states = StateServer::listening("127.0.0.1:0");
-    let backend = format!("-backend-config=address=http://{}/states/s", states.address);
-    let init = format!("--init-args={backend}");
-    std::fs::write(world.path("main.tf"), CONFIG.replace("\"local\"", "\"http\"")).unwrap();
-    assert_eq!(world.run(&["plan", &init]).code, 2);
-    let apply = || {
-        let mut apply = world.apply();
-        apply.command.arg(&init);
-        apply.run()
-    };
-    states.kept().is_full = true;
-    let run = apply();
-    assert_eq!(run.code, 1, "{}", run.stderr);
-    let unsaved = world.path("errored.tfstate");
-    assert!(unsaved.exists(), "terraform keeps what it could not save: {}", run.stderr);
-    for words in ["could not save the state", &unsaved.display().to_string(), "state push"] {
-        assert!(reason(&run).contains(words), "{}", reason(&run));
-    }
-    let kept = std::fs::read(&unsaved).unwrap();
-    states.kept().is_full = false;
-    for run in [world.run(&["plan", &init]), apply()] {
-        assert_eq!(run.code, 1, "{}", run.stderr);
-        assert!(reason(&run).contains("an earlier apply did its work"), "{}", reason(&run));
-    }
-    assert_eq!(std::fs::read(&unsaved).unwrap(), kept, "it is all that is known of what was made");
-    assert!(world.by_hand(&["init", "-reconfigure", &backend]).status().unwrap().success());
-    assert!(world.by_hand(&["state", "push", "errored.tfstate"]).status().unwrap().success());
-    std::fs::remove_file(&unsaved).unwrap();
-    assert_eq!(world.run(&["plan", &init]).code, 0, "what was made is known again");
 }
 
 #[test]
