@@ -14,11 +14,13 @@
 mod application;
 pub mod builtins;
 mod coerce;
+mod contended;
 mod custom;
 pub mod diagnostic;
 mod document;
 mod effective;
 mod env;
+mod estate;
 mod formats;
 mod group_template;
 mod groups;
@@ -52,6 +54,7 @@ pub use application::{
     Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Policy, ReleaseChannel,
     TemplateRuntime,
 };
+pub use contended::contended_services;
 pub use custom::{
     ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode,
     GetInfoCommand, K8sPlace, ProxyRuntime, RetryPolicy, RuntimeCommand, Window,

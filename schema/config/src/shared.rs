@@ -5,27 +5,18 @@
 
 use std::collections::BTreeMap;
 
-use schema::id::{ApplicationName, RuntimeName};
+use schema::id::RuntimeName;
 
 use crate::diagnostic::Diagnostic;
+use crate::estate::{Estate, RuntimeOfDocument, of_groups};
 use crate::template::Template;
-use crate::{
-    Application, Body, CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, Runtime,
-    RuntimeCommand, RuntimeRole, Service, TaskConfig,
-};
+use crate::{CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, RuntimeCommand, TaskConfig};
 
 /// The variable with the directory that is an instance's own. Source: docs/commands.md.
 const OWN: &str = "PVN_INSTANCE_DIR";
 
 /// Most instances that a message names.
 const NAMED: usize = 3;
-
-/// A runtime, where it is written, and what it comes to.
-struct RuntimeOfDocument<'a> {
-    document: &'a Document,
-    runtime: &'a Runtime,
-    role: RuntimeRole<'a>,
-}
 
 /// A file that a command declares.
 struct Declared<'a> {
@@ -79,26 +70,13 @@ pub fn shared_paths<'a>(
     documents: impl IntoIterator<Item = &'a Document>,
     everything_local: bool,
 ) -> Vec<Diagnostic> {
-    let mut runtimes: BTreeMap<&RuntimeName, RuntimeOfDocument<'a>> = BTreeMap::new();
-    let mut applications: BTreeMap<&ApplicationName, &Application> = BTreeMap::new();
-    let mut services = Vec::new();
-    for document in documents {
-        match document.body() {
-            Body::Runtime(runtime) => {
-                let found = RuntimeOfDocument { document, runtime, role: runtime.role() };
-                runtimes.insert(&runtime.name, found);
-            }
-            Body::Application(application) => {
-                applications.insert(&application.name, application);
-            }
-            Body::Service(service) => services.push(&**service),
-        }
-    }
+    let estate = Estate::of(documents);
+    let runtimes = &estate.runtimes;
     let mut warnings = Vec::new();
     let mut declared: BTreeMap<&RuntimeName, Vec<Declared<'_>>> = BTreeMap::new();
-    for (name, RuntimeOfDocument { document, role, .. }) in &runtimes {
+    for (name, RuntimeOfDocument { document, role, .. }) in runtimes {
         let Some(commands) = &role.commands else { continue };
-        let Some(root) = local_root(commands.custom(), &runtimes, everything_local) else {
+        let Some(root) = local_root(commands.custom(), runtimes, everything_local) else {
             continue;
         };
         let found = declared_by(document, commands, root, &mut warnings);
@@ -110,13 +88,11 @@ pub fn shared_paths<'a>(
         return warnings;
     }
     let mut users: BTreeMap<(&str, &str, &str), Users<'_>> = BTreeMap::new();
-    for service in services {
-        let Some(application) = applications.get(&service.application) else { continue };
-        let channels = application.release_channels.iter();
-        let own = channels.filter_map(|channel| {
-            Some((channel.name.to_string(), runtime_of(service, channel, &runtimes)?))
-        });
-        for (channel, runtime) in own.chain(of_groups(application, &runtimes)) {
+    for (_, service) in &estate.services {
+        let Some(application) = estate.applications.get(&service.application) else { continue };
+        let own = estate.of_channels(service, application);
+        let own = own.into_iter().map(|(channel, runtime)| (channel.name.to_string(), runtime));
+        for (channel, runtime) in own.chain(of_groups(application, runtimes)) {
             let Some((runtime, files)) = declared.get_key_value(runtime) else { continue };
             let instance = format!("{}/{} in {channel}", service.application, service.name);
             for file in files {
@@ -152,55 +128,6 @@ fn local_root<'a>(
         }
         Some(JobHost::Kubernetes(_)) | None => None,
     }
-}
-
-/// The runtime that serves a service in a channel, as far as one can know.
-fn runtime_of<'a>(
-    service: &Service,
-    channel: &'a crate::ReleaseChannel,
-    runtimes: &BTreeMap<&RuntimeName, RuntimeOfDocument<'_>>,
-) -> Option<&'a RuntimeName> {
-    let own = service.per_release_channel.iter().find(|own| own.release_channel == channel.name);
-    let wanted =
-        own.and_then(|own| own.runtime_connection.as_ref()).or(service.runtime_connection.as_ref());
-    let name_of = |entry: &crate::ChannelRuntime| {
-        entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str()).to_owned()
-    };
-    let has_commands = |entry: &&crate::ChannelRuntime| {
-        runtimes.get(&entry.runtime).is_some_and(|runtime| runtime.role.commands.is_some())
-    };
-    let entry = match wanted {
-        Some(wanted) => channel.runtimes.iter().find(|entry| name_of(entry) == wanted.as_str()),
-        None => channel.runtimes.iter().find(has_commands),
-    };
-    entry.map(|entry| &entry.runtime)
-}
-
-/// The channels that groups make, and the runtimes of these, as far as the given runtimes show it.
-fn of_groups<'a>(
-    application: &Application,
-    runtimes: &BTreeMap<&'a RuntimeName, RuntimeOfDocument<'a>>,
-) -> Vec<(String, &'a RuntimeName)> {
-    let mut found = Vec::new();
-    for group in &application.release_channel_groups {
-        // What is wrong with a selector is told elsewhere.
-        let selector = &group.runtime_selector;
-        for (name, RuntimeOfDocument { runtime, role, .. }) in runtimes {
-            let mut labels: BTreeMap<String, String> = runtime
-                .labels
-                .iter()
-                .map(|label| (label.label.to_string(), label.value.to_string()))
-                .collect();
-            labels.insert("@name".to_owned(), name.to_string());
-            labels.insert("@type".to_owned(), role.kind.to_owned());
-            if role.commands.is_some() && selector.matches(&labels) {
-                // A group's template may call its channels otherwise; which one is meant is clear
-                // all the same.
-                found.push((format!("{}-{name}", group.name), *name));
-            }
-        }
-    }
-    found
 }
 
 fn declared_by<'a>(

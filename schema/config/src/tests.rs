@@ -1,5 +1,6 @@
 //! Config texts and what the reader says about them.
 
+mod contended;
 mod fields;
 mod formats;
 mod ineffective;

@@ -105,7 +105,6 @@ impl Planner {
             // Services of one runtime often have the same commands: once is enough, in the first
             // commit that needs them.
             keep_new(&mut plan, &mut compiled);
-            plan.shrink();
             let pushed_service = PushedService {
                 application: service.application.clone(),
                 service: service.name.clone(),
@@ -153,10 +152,12 @@ impl Planner {
     }
 }
 
-/// Takes out of a plan the commands that others have compiled already.
+/// Takes out of a plan the commands that others have compiled already, and the room that its lists
+/// have and do not use.
 fn keep_new(plan: &mut Plan, compiled: &mut BTreeSet<BlobId>) {
     plan.changes.retain(|change| match change {
         Change::Compiled(digest, _) => compiled.insert(*digest),
         _ => true,
     });
+    plan.shrink();
 }

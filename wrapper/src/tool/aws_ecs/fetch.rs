@@ -124,6 +124,11 @@ fn object(
         None if drift.is_empty() => told(service, status),
         None => format!("not as defined: {}; {}", some(&drift), told(service, status)),
     };
+    let active = primary(service).and_then(|at| revisions.get(text(at, "taskDefinition")));
+    let message = match active.and_then(|revision| revision.other_owner(target)) {
+        Some(id) => format!("{message}; deployed by another service instance of pvn, {id}"),
+        None => message,
+    };
     RuntimeObject {
         name: target.place.service.clone(),
         object_type: OBJECT_TYPE.to_owned(),

@@ -79,6 +79,11 @@ impl Revision {
         if is_ours { self.tag(VERSION_TAG) } else { "" }
     }
 
+    /// The service instance of pvn that it is of, if that is another one.
+    pub(super) fn other_owner(&self, target: &EcsTarget) -> Option<&str> {
+        Some(self.tag(ID_TAG)).filter(|id| !id.is_empty() && *id != target.ownership.id)
+    }
+
     /// What of it is not as it is wanted, of one that is of the wanted version.
     pub(super) fn differences(&self, target: &EcsTarget) -> Vec<String> {
         // Whoever makes a revision of ours by hand takes its tags along.

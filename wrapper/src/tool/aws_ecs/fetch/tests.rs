@@ -61,6 +61,17 @@ fn ours() -> Revisions {
     [revision(1, "srv/chn"), revision(2, "srv/chn")].into()
 }
 
+#[test]
+fn another_instance_of_pvn_that_deployed_it_is_named() {
+    let of_other: Revisions = [revision(1, "srv/other")].into();
+    let object = object(&target(), &service(&["PRIMARY 1 COMPLETED 1/1"]), &of_other, None);
+    assert!(
+        object.message.ends_with("; deployed by another service instance of pvn, srv/other"),
+        "{}",
+        object.message
+    );
+}
+
 fn check(service: &Value, status: ObjectStatus, active: &str, message: &str) {
     let target = target();
     let revisions = ours();

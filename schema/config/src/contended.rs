@@ -1,0 +1,166 @@
+//! Services of a cloud that several instances would each make their own of, in turn and for ever: a
+//! release to one channel is then in the other's service, whatever approvals that one asks for.
+//! Told as warnings by `configs apply` and `validate`.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::Diagnostic;
+use crate::estate::Estate;
+use crate::yaml::{self, NodeKind};
+use crate::{
+    Document, Env, PerReleaseChannel, ReleaseChannel, Runtime, RuntimeKind, Service, SpecFile,
+};
+
+/// Most instances that a message names.
+const NAMED: usize = 3;
+
+/// How variables begin that say which account a command works in.
+const OF_ACCOUNTS: [&str; 3] = ["AWS_", "CLOUDSDK_", "GOOGLE_"];
+
+/// A service of a cloud, as far as documents say which one it is.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct CloudService {
+    /// For people.
+    name: String,
+    /// Its place, for people.
+    place: String,
+    /// With whose rights it is reached: another account has another service of that name.
+    account: String,
+    /// The field that names it.
+    field: &'static str,
+    /// The way out.
+    remedy: &'static str,
+}
+
+/// One warning for each service of a cloud that more than one instance names. What a template comes
+/// to may well be another one for each.
+pub fn contended_services<'a>(
+    documents: impl IntoIterator<Item = &'a Document>,
+) -> Vec<Diagnostic> {
+    let estate = Estate::of(documents);
+    let mut named: BTreeMap<CloudService, Vec<(&Document, String)>> = BTreeMap::new();
+    for (document, service) in &estate.services {
+        let Some(application) = estate.applications.get(&service.application) else { continue };
+        for (channel, runtime) in estate.of_channels(service, application) {
+            let Some(runtime) = estate.runtimes.get(runtime) else { continue };
+            if let Some(found) = named_by(document, service, channel, runtime.runtime) {
+                let instance =
+                    format!("{}/{} in {}", service.application, service.name, channel.name);
+                named.entry(found).or_default().push((document, instance));
+            }
+        }
+    }
+    let contended = named.into_iter().filter(|(_, instances)| instances.len() > 1);
+    contended
+        .map(|(service, instances)| {
+            let more = instances.len().saturating_sub(NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let names: Vec<_> =
+                instances.iter().take(NAMED).map(|(_, instance)| instance.as_str()).collect();
+            let message = format!(
+                "{} {} is that of {}{more}: each makes its own of it again and again, and a \
+                 release of one is in the other's, whatever that one waits for",
+                service.name,
+                service.place,
+                names.join(", ")
+            );
+            instances[0].0.problem(service.field, message).help(service.remedy)
+        })
+        .collect()
+}
+
+/// The service that an instance names.
+fn named_by(
+    document: &Document,
+    service: &Service,
+    channel: &ReleaseChannel,
+    runtime: &Runtime,
+) -> Option<CloudService> {
+    let own = service.per_release_channel.iter().find(|own| own.release_channel == channel.name);
+    match &runtime.kind {
+        RuntimeKind::AwsEcs(cluster) => {
+            let blocks = [own.and_then(|own| own.aws_ecs.as_deref()), service.aws_ecs.as_deref()];
+            let given =
+                blocks.into_iter().find_map(|block| block?.ecs_service_name_override.as_ref());
+            let definition =
+                blocks.into_iter().flatten().find_map(|block| block.service_definition.as_ref());
+            let name = match (given, definition) {
+                (Some(given), _) => constant(given.as_str())?,
+                (None, Some(definition)) => match name_in(document, definition, "/serviceName") {
+                    Some(name) => constant(&name)?,
+                    None => format!("{}-{}", service.name, channel.name),
+                },
+                (None, None) => format!("{}-{}", service.name, channel.name),
+            };
+            Some(CloudService {
+                name: format!("the ECS service `{name}`"),
+                place: format!("of the cluster `{}` in {}", cluster.ecs_cluster, cluster.region),
+                account: account(service, own, &cluster.env, &cluster.credentials),
+                field: "/service/awsEcs",
+                remedy: "give each a name of its own: `ecsServiceNameOverride`, which may stand in \
+                         `perReleaseChannel` and be a template",
+            })
+        }
+        RuntimeKind::GoogleCloudRun(place) => {
+            let blocks = [
+                own.and_then(|own| own.google_cloud_run.as_deref()),
+                service.google_cloud_run.as_deref(),
+            ];
+            let written = blocks.into_iter().flatten().find_map(|block| {
+                match (&block.inlined, &block.local) {
+                    (Some(text), _) => Some(SpecFile::Inlined(text.clone())),
+                    (None, local) => local.clone().map(SpecFile::Local),
+                }
+            });
+            let name = constant(&name_in(document, &written?, "/metadata/name")?)?;
+            Some(CloudService {
+                name: format!("the Cloud Run service `{name}`"),
+                place: format!("of the project `{}` in {}", place.project, place.region),
+                account: account(service, own, &place.env, &place.service_account_json),
+                field: "/service/googleCloudRun",
+                remedy: "give each a name of its own: a template in the document's \
+                         `metadata.name`, or another document in `perReleaseChannel`",
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Variables and credentials that say where a name is looked up, in one text.
+fn account(
+    service: &Service,
+    own: Option<&PerReleaseChannel>,
+    of_runtime: &Env,
+    credentials: &impl std::fmt::Debug,
+) -> String {
+    let mut variables = BTreeMap::new();
+    for env in [Some(of_runtime), Some(&service.env), own.map(|own| &own.env)].into_iter().flatten()
+    {
+        let of_account =
+            env.iter().filter(|(name, _)| OF_ACCOUNTS.iter().any(|begin| name.starts_with(begin)));
+        variables.extend(of_account);
+    }
+    format!("{credentials:?} {variables:?}")
+}
+
+/// A text, unless it is a template.
+fn constant(text: &str) -> Option<String> {
+    (!text.contains("{{")).then(|| text.to_owned())
+}
+
+/// The name that a definition gives.
+fn name_in(document: &Document, definition: &SpecFile, pointer: &str) -> Option<String> {
+    let text = match definition {
+        SpecFile::Inlined(text) => text.as_str(),
+        SpecFile::Local(local) => match document.attached(local, None)[..] {
+            [(_, text)] => text,
+            _ => return None,
+        },
+    };
+    let tree = yaml::parse(text).ok()??;
+    let (node, _, found) = tree.nearest(pointer);
+    match &node.kind {
+        NodeKind::Scalar { text, .. } if found => Some(text.clone()),
+        _ => None,
+    }
+}
