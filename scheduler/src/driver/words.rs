@@ -222,15 +222,23 @@ fn whole_characters(text: &[u8]) -> &[u8] {
 }
 
 fn first_line(bytes: &[u8]) -> Option<String> {
-    lines(bytes).find_map(plain)
+    telling(lines(bytes))
 }
 
 fn last_line(bytes: &[u8]) -> Option<String> {
-    lines(bytes).rev().find_map(plain)
+    telling(lines(bytes).rev())
+}
+
+/// The first of these lines that says something: a frame's edge or a closing brace does not, unless
+/// there is nothing else.
+fn telling<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> Option<String> {
+    let mut words = lines.clone().filter_map(plain);
+    let says = |line: &String| line.chars().any(char::is_alphanumeric);
+    words.find(says).or_else(|| lines.clone().find_map(plain))
 }
 
 /// A carriage return ends a line too: progress bars draw over themselves.
-fn lines(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+fn lines(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
     bytes.split(|byte| matches!(byte, b'\n' | b'\r'))
 }
 

@@ -25,6 +25,8 @@ fn a_line_is_the_first_or_last_that_says_something_without_colours() {
     );
     check("10 %\r20 %\rdone\u{7}\r", Some("10 %"), Some("done"));
     check("a\u{1b}(Bb\u{1b}", Some("ab"), Some("ab"));
+    check("{\n│ Error: no\n│ \n╵\n}\n", Some("│ Error: no"), Some("│ Error: no"));
+    check("\n?\n!\n", Some("?"), Some("!"));
     check("keep \u{202e}bd\u{2069}", Some("keep bd"), Some("keep bd"));
 }
 
