@@ -45,6 +45,7 @@ mod once;
 mod outcome;
 mod planner;
 mod recover;
+mod revisions;
 mod run;
 mod shown;
 mod steps;
@@ -60,6 +61,7 @@ pub use crate::names::InstanceNames;
 pub use handle::Handle;
 pub use metrics::LoopMetrics;
 pub use planner::new_token;
+pub use revisions::{CommitRevisions, RevisionFollower, ServiceOfApplication};
 pub use run::Fatal;
 
 /// News of the log that a slow reader may fall behind before it misses some.
@@ -209,6 +211,7 @@ impl Driver {
         let (inbox, calls, arrivals) = run::Inbox::new();
         let (planner, requests) = planner::Queue::new();
         let (log, _) = broadcast::channel(LOG_LIMIT);
+        let revisions = revisions::CommitRevisions::beginning(clock.now());
         let (health, health_out) = watch::channel(Health::Ready);
         let (broken, broken_out) = watch::channel(Vec::new());
         let mut recovered =
@@ -219,6 +222,7 @@ impl Driver {
             planner: planner.clone(),
             store: store.clone(),
             log: log.clone(),
+            revisions: revisions.clone(),
             health: health_out,
             broken: broken_out,
             checks: CheckSources::of(parts.clusters, &runners, &parts.root, &parts.blobs),
@@ -238,6 +242,7 @@ impl Driver {
             world: recovered.world,
             inbox,
             log,
+            revisions,
             health,
             stop: stop.clone(),
             numbers: LoopMetrics::default(),
@@ -262,17 +267,25 @@ impl Driver {
         let planner =
             planner::Planner { store, clock, sealer, options, calls, release_seq, releases_above };
         let (news, blobs) = (parts.news, parts.blobs);
-        let done = tokio::spawn(async move {
-            // The helpers end with the loop: nothing is left that nobody waits for.
-            let helpers_stop = stop.child_token();
-            let mut helpers = JoinSet::new();
-            helpers.spawn(planner.run(requests, helpers_stop.clone()));
-            helpers.spawn(intake::run(news, arrivals, blobs, performer, helpers_stop.clone()));
-            let result = driver.run().await;
-            helpers_stop.cancel();
-            helpers.shutdown().await;
-            result
-        });
+        let done = tokio::spawn(with_helpers(driver, stop, move |helpers, stop| {
+            helpers.spawn(planner.run(requests, stop.clone()));
+            helpers.spawn(intake::run(news, arrivals, blobs, performer, stop));
+        }));
         Ok(Self { handle, done })
     }
+}
+
+/// Runs the loop beside its helpers, which end with it: nothing is left that nobody waits for.
+async fn with_helpers(
+    driver: run::DriverLoop,
+    stop: CancellationToken,
+    start: impl FnOnce(&mut JoinSet<()>, CancellationToken),
+) -> Result<(), Fatal> {
+    let helpers_stop = stop.child_token();
+    let mut helpers = JoinSet::new();
+    start(&mut helpers, helpers_stop.clone());
+    let result = driver.run().await;
+    helpers_stop.cancel();
+    helpers.shutdown().await;
+    result
 }

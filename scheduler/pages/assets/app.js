@@ -3,12 +3,11 @@
 // daemon, which has escaped them.
 "use strict";
 
-// A change is on the page soon, and many together are one look.
-const LOOK_AFTER_MS = 60;
-const LOOK_AGAIN_MS = 200;
+// The daemon tells many changes together as one; here they are no more than this many looks.
+const LOOK_AGAIN_MS = 100;
 const COME_BACK_MS = 1000;
-// What no entry of the log tells, a job that begins to run or the next fetch, is seen by then.
-const LOOK_ANYWAY_MS = 5000;
+// What time alone changes, an end of a wait that nobody commits, is seen by then.
+const LOOK_ANYWAY_MS = 30000;
 // Most lines of a log that a page holds.
 const LINES = 20000;
 
@@ -124,16 +123,15 @@ function offline(is) {
 }
 
 // --- Changes, as the daemon commits them. A page that nobody sees holds no connection.
-let source = null, soon = 0, last = "";
+let source = null, last = "";
 function follow() {
   const where = document.body.dataset.live;
   if (!where || source || document.hidden) return;
-  source = new EventSource(where + (where.includes("?") ? "&" : "?") + "after=" + (last || document.body.dataset.seq));
+  source = new EventSource(where + (where.includes("?") ? "&" : "?") + "after=" + (last || document.body.dataset.revision));
   source.onopen = () => offline(false);
   source.addEventListener("change", (event) => {
     last = event.lastEventId;
-    clearTimeout(soon);
-    soon = setTimeout(look, LOOK_AFTER_MS);
+    look();
   });
   source.onerror = () => {
     offline(true);

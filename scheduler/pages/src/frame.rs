@@ -79,8 +79,8 @@ pub struct Frame {
     pub waiting: u64,
     /// Where the page hears of changes that concern it.
     pub live: Option<String>,
-    /// The newest entry of the log when the page was made: what the page shows is at least as new.
-    pub seq: u64,
+    /// The number of the newest commit when the page was made: it shows nothing older.
+    pub revision: u64,
     /// The daemon's clock.
     pub now: Timestamp,
 }
@@ -94,7 +94,7 @@ impl Frame {
             reader: None,
             waiting: 0,
             live: None,
-            seq: 0,
+            revision: 0,
             now,
         }
     }

@@ -16,6 +16,7 @@ use super::calls::{Call, Reply};
 use super::checks::CheckSources;
 use super::once::DryRun;
 use super::planner::{self, ClusterAnswers, Planned, Request};
+use super::revisions::CommitRevisions;
 use super::together::ConfiguredUpstream;
 use super::{Ask, Caller, Health, InstanceTarget, Refusal, Remark};
 use crate::store::Store;
@@ -35,6 +36,7 @@ pub struct Handle {
     pub(super) planner: planner::Queue,
     pub(super) store: Store,
     pub(super) log: broadcast::Sender<Arc<LogEntry>>,
+    pub(super) revisions: CommitRevisions,
     pub(super) health: watch::Receiver<Health>,
     pub(super) broken: watch::Receiver<Vec<String>>,
     /// For what is about no job; jobs are the loop's.
@@ -217,6 +219,11 @@ impl Handle {
     /// and are told.
     pub fn watch(&self) -> broadcast::Receiver<Arc<LogEntry>> {
         self.log.subscribe()
+    }
+
+    /// That something was committed, be it in the log or not, for pages that look again.
+    pub fn revisions(&self) -> &CommitRevisions {
+        &self.revisions
     }
 
     /// Numbers for `/metrics`, by metric name with labels.

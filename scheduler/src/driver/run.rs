@@ -31,6 +31,7 @@ use super::degraded::Retry;
 use super::going_back::GoingBack;
 use super::intake::PreparedEvent;
 use super::planner;
+use super::revisions::CommitRevisions;
 use super::steps::Steps;
 use super::world::World;
 use super::{Health, LoopMetrics};
@@ -80,6 +81,7 @@ pub(super) struct DriverLoop {
     pub(super) world: World,
     pub(super) inbox: Inbox,
     pub(super) log: broadcast::Sender<Arc<LogEntry>>,
+    pub(super) revisions: CommitRevisions,
     pub(super) health: watch::Sender<Health>,
     pub(super) stop: CancellationToken,
     pub(super) numbers: LoopMetrics,
@@ -220,6 +222,8 @@ impl DriverLoop {
             crash::at(crash::AFTER_COMMIT);
             self.numbers.commits += 1;
             self.numbers.rows += commit.rows() as u64;
+            let instances = &self.world.instances;
+            self.revisions.tell(&commit, |id| Some(instances.get(id)?.names.as_ref()));
         }
         self.go_on(batch, commit.events, stepped_ms);
         leaves.into_iter().for_each(|(leave, answer)| leave.give(answer));

@@ -7,9 +7,7 @@ use std::net::SocketAddr;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header;
 use axum::http::request::Parts;
-use schema::log_kind::LogKind;
 use schema::status::Role;
-use tokio::sync::broadcast::error::RecvError;
 
 use super::Api;
 use super::error::{Error, Result};
@@ -91,7 +89,7 @@ pub(super) fn admitted(found: Option<TokenRow>, api: &Api) -> Result<TokenRow> {
 /// Ends when the token does: expired, or revoked. What goes on after a request was let in, a
 /// stream, ends with it.
 pub(super) async fn until_over(api: Api, mut token: TokenRow) {
-    let mut news = api.driver.watch();
+    let mut revoked = api.driver.revisions().of_tokens();
     loop {
         match api.store.token_named(&token.name).await {
             Ok(Some(row)) if row.is_valid(api.clock.now()) => token = row,
@@ -107,13 +105,8 @@ pub(super) async fn until_over(api: Api, mut token: TokenRow) {
             }
         };
         let revoked = async {
-            loop {
-                match news.recv().await {
-                    Ok(entry) if entry.kind == LogKind::TokenRevoked.as_str() => return,
-                    Ok(_) => {}
-                    Err(RecvError::Lagged(_)) => return,
-                    Err(RecvError::Closed) => std::future::pending().await,
-                }
+            if revoked.changed().await.is_err() {
+                std::future::pending().await
             }
         };
         tokio::select! {

@@ -19,7 +19,6 @@ mod whoami;
 
 use super::openapi::Routes;
 
-pub(super) use events::EventSubscriber;
 pub(super) use jobs::find as find_job;
 pub(super) use logs::{LogSubscriber, OutputNews, placed, read as read_output};
 pub(super) use releases::find as find_release;

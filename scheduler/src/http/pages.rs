@@ -173,7 +173,7 @@ fn on_to(path: &str) -> Response {
 /// What stands around a page for whoever asked. To be asked for before what the page shows is read,
 /// so that what happens meanwhile is looked at again.
 async fn frame(api: &Api, token: &TokenRow, title: &str, entry: NavEntry) -> Result<Frame> {
-    let seq = api.store.counters().await?.event.unsigned_abs();
+    let revision = api.driver.revisions().newest();
     let waiting = api.store.count_in(Status::WaitingManualApproval).await?;
     Ok(Frame {
         title: title.to_owned(),
@@ -181,7 +181,7 @@ async fn frame(api: &Api, token: &TokenRow, title: &str, entry: NavEntry) -> Res
         reader: Some(PageReader { name: token.name.clone(), role: token.role }),
         waiting,
         live: None,
-        seq,
+        revision,
         now: api.clock.now(),
     })
 }

@@ -131,7 +131,7 @@ fn ahead(seq: u64, newest: u64) -> Error {
 }
 
 /// One subscriber: what it has seen, and what it has to catch up with.
-pub(in crate::http) struct EventSubscriber {
+struct EventSubscriber {
     store: Store,
     news: Receiver<Arc<LogEntry>>,
     filter: EventFilter,
@@ -143,12 +143,7 @@ pub(in crate::http) struct EventSubscriber {
 impl EventSubscriber {
     /// One who has seen the entries up to `last`, and has subscribed to `news` before it looked
     /// whether there are later ones.
-    pub(in crate::http) fn new(
-        api: &Api,
-        news: Receiver<Arc<LogEntry>>,
-        filter: EventFilter,
-        last: u64,
-    ) -> Self {
+    fn new(api: &Api, news: Receiver<Arc<LogEntry>>, filter: EventFilter, last: u64) -> Self {
         let (store, ready) = (api.store.clone(), VecDeque::new());
         Self { store, news, filter, last, behind: true, ready }
     }
@@ -170,7 +165,7 @@ impl EventSubscriber {
     }
 
     /// The next entry as it is.
-    pub(in crate::http) async fn entry(&mut self) -> Option<LogEntry> {
+    async fn entry(&mut self) -> Option<LogEntry> {
         loop {
             if let Some(entry) = self.ready.pop_front() {
                 self.last = entry.seq;
