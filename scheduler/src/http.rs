@@ -64,6 +64,14 @@ pub struct OutputRange {
 pub type ReadOutput =
     Arc<dyn Fn(OutputRange) -> BoxFuture<'static, io::Result<Vec<u8>>> + Send + Sync>;
 
+/// Reads in which order the streams of a job were read: [`ORDER`](schema::spool::ORDER) of this
+/// job, with what it reported once it has ended, from this byte on. Nothing where nobody knows.
+pub type ReadOrder = Arc<
+    dyn Fn(PlacedJob, Option<Box<Report>>, u64) -> BoxFuture<'static, io::Result<Vec<u8>>>
+        + Send
+        + Sync,
+>;
+
 /// What the handlers share.
 #[derive(Clone)]
 pub struct Api {
@@ -73,6 +81,8 @@ pub struct Api {
     pub driver: Handle,
     /// For jobs' output.
     pub output: ReadOutput,
+    /// For the order of jobs' output.
+    pub orders: ReadOrder,
     /// For jobs that upload.
     pub delivery: Delivery,
     /// For the validity of tokens.
@@ -94,7 +104,7 @@ impl Api {
     pub fn new(
         store: Store,
         driver: Handle,
-        output: ReadOutput,
+        (output, orders): (ReadOutput, ReadOrder),
         delivery: Delivery,
         clock: Clock,
         open_metrics: bool,
@@ -104,6 +114,7 @@ impl Api {
             store,
             driver,
             output,
+            orders,
             delivery,
             clock,
             open_metrics,

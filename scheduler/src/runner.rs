@@ -352,6 +352,12 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// What a job that runs has printed so far; `None` when nothing of it is here.
     fn tail(&self, piece: OutputPiece) -> BoxFuture<'_, io::Result<Option<Vec<u8>>>>;
 
+    /// In which order pieces of both streams of a job that runs were read, from this byte of the
+    /// [`ORDER`](schema::spool::ORDER) on; nothing where nobody writes that down.
+    fn order(&self, _job: JobId, _offset: u64) -> BoxFuture<'_, io::Result<Vec<u8>>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Jobs of which it has kept what a restart must know elsewhere than in the spool directory on
     /// this machine, whatever the database says of them.
     fn recorded(&self) -> Vec<JobId> {

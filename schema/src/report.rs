@@ -56,6 +56,10 @@ pub struct Report {
     /// Content address of what is stored of stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_blob_id: Option<BlobId>,
+    /// Content address of the order in which pieces of the two streams were read; absent where
+    /// nobody knows it, and where there is one stream alone. Set by the scheduler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_blob_id: Option<BlobId>,
     /// All bytes that the child wrote to stdout, kept or not.
     pub stdout_bytes: u64,
     /// All bytes that the child wrote to stderr, kept or not.
@@ -133,7 +137,7 @@ pub struct LeakedProcess {
 impl Report {
     /// What it says of the streams is not what is told: nobody kept them apart or counted them.
     pub fn forget_streams(&mut self) {
-        (self.stdout_blob_id, self.stderr_blob_id) = (None, None);
+        (self.stdout_blob_id, self.stderr_blob_id, self.order_blob_id) = (None, None, None);
         (self.stdout_inline, self.stderr_inline) = (None, None);
         (self.stdout_bytes, self.stderr_bytes) = (0, 0);
         (self.stdout_head_bytes, self.stderr_head_bytes) = (None, None);

@@ -155,40 +155,65 @@ document.addEventListener("visibilitychange", () => {
 });
 
 // --- A job's output, line by line.
+const log = () => document.getElementById("log");
+// Lines that were taken off the top, by stream: those that stay keep their numbers.
+const gone = { o: 0, e: 0 };
+function add(html) {
+  const pane = log(), follows = document.getElementById("follow").checked;
+  pane.insertAdjacentHTML("beforeend", html);
+  let cut = false;
+  while (pane.childElementCount > LINES) {
+    gone[pane.firstElementChild.classList.contains("e") ? "e" : "o"] += 1;
+    pane.firstElementChild.remove();
+    cut = true;
+  }
+  if (cut) pane.style.counterReset = `o ${gone.o} e ${gone.e}`;
+  sift();
+  if (follows) pane.scrollTop = pane.scrollHeight;
+}
 function output() {
-  const panes = document.querySelector("[data-output]");
-  if (!panes) return;
-  const lines = new EventSource(panes.dataset.output);
-  const add = (stream, html) => {
-    const pane = document.getElementById(stream);
-    const atEnd = pane.scrollTop + pane.clientHeight >= pane.scrollHeight - 40;
-    pane.insertAdjacentHTML("beforeend", html);
-    while (pane.childElementCount > LINES) pane.firstElementChild.remove();
-    if (atEnd) pane.scrollTop = pane.scrollHeight;
-  };
-  lines.addEventListener("lines", (event) => {
-    const { stream, html } = JSON.parse(event.data);
-    add(stream, html);
+  const section = document.querySelector("[data-output]");
+  if (!section) return;
+  const lines = new EventSource(section.dataset.output);
+  lines.addEventListener("lines", (event) => add(JSON.parse(event.data)));
+  // More than a page can hold: from here on it shows the end.
+  lines.addEventListener("skipped", () => {
+    log().textContent = "";
+    log().classList.remove("numbered");
   });
   lines.addEventListener("end", (event) => {
     lines.close();
-    for (const [stream, html] of Object.entries(JSON.parse(event.data))) add(stream, html);
+    add(JSON.parse(event.data));
     look();
   });
+  if (!location.hash) log().scrollTop = log().scrollHeight;
+}
+// Leaves out lines without what somebody looks for. They keep counting.
+let sought = "";
+function sift() {
+  for (const line of log().children) {
+    line.classList.toggle("out", sought !== "" && !line.textContent.toLowerCase().includes(sought));
+  }
 }
 function logTools() {
   const wrap = document.getElementById("wrap");
   if (!wrap) return;
   document.getElementById("tools").hidden = false;
-  wrap.addEventListener("change", () => {
-    for (const pane of document.querySelectorAll("pre.log")) pane.classList.toggle("wrap", wrap.checked);
-  });
-  const find = document.getElementById("find");
+  wrap.addEventListener("change", () => log().classList.toggle("wrap", wrap.checked));
+  const find = document.getElementById("find"), follow = document.getElementById("follow");
   find.addEventListener("input", () => {
-    const wanted = find.value.toLowerCase();
-    for (const line of document.querySelectorAll("pre.log .l")) {
-      line.hidden = wanted !== "" && !line.textContent.toLowerCase().includes(wanted);
-    }
+    sought = find.value.toLowerCase();
+    sift();
+  });
+  // Whoever scrolls up reads; at the end it goes on.
+  log().addEventListener("scroll", () => {
+    const pane = log();
+    follow.checked = pane.scrollTop + pane.clientHeight >= pane.scrollHeight - 40;
+  });
+  // A line's number is its address.
+  log().addEventListener("click", (event) => {
+    const line = event.target.closest(".l");
+    if (line && line.id && event.offsetX < 60 && !String(getSelection())) location.hash = line.id;
   });
 }
 

@@ -72,7 +72,7 @@ impl LetterStyle {
 /// Turns one stream into lines, piece by piece.
 #[derive(Debug, Clone)]
 pub struct AnsiPainter {
-    /// What the ids of lines begin with.
+    /// What the ids of lines begin with, and a class of theirs.
     prefix: char,
     /// The number of the next line, where it is known.
     number: Option<u64>,
@@ -122,10 +122,11 @@ impl AnsiPainter {
         }
         match &mut self.number {
             Some(number) => {
-                html.push_str(&format!(r#"<span class="l" id="{}{number}">"#, self.prefix));
+                let prefix = self.prefix;
+                html.push_str(&format!(r#"<span class="l {prefix}" id="{prefix}{number}">"#));
                 *number += 1;
             }
-            None => html.push_str(r#"<span class="l">"#),
+            None => html.push_str(&format!(r#"<span class="l {}">"#, self.prefix)),
         }
         // A progress bar draws its line again and again: what a terminal would show at the end.
         let drawn = held.rsplit(|byte| *byte == b'\r').next().unwrap_or_default();
@@ -195,13 +196,13 @@ mod tests {
     fn colours_are_classes_and_last_until_they_are_taken_back() {
         check(
             "\u{1b}[1;31mred\nstill\u{1b}[0m plain\n",
-            "<span class=\"l\"><span class=\"a31 ab\">red</span></span>\
-             <span class=\"l\"><span class=\"a31 ab\">still</span> plain</span>",
+            "<span class=\"l o\"><span class=\"a31 ab\">red</span></span>\
+             <span class=\"l o\"><span class=\"a31 ab\">still</span> plain</span>",
         );
-        check("\u{1b}[38;5;196mx\u{1b}[48;2;1;2;3my", "<span class=\"l\">xy</span>");
+        check("\u{1b}[38;5;196mx\u{1b}[48;2;1;2;3my", "<span class=\"l o\">xy</span>");
         check(
             "\u{1b}[92;4mx\u{1b}[39;24my",
-            "<span class=\"l\"><span class=\"a92 au\">x</span>y</span>",
+            "<span class=\"l o\"><span class=\"a92 au\">x</span>y</span>",
         );
     }
 
@@ -209,7 +210,7 @@ mod tests {
     fn what_a_command_prints_is_never_markup_and_steers_nothing() {
         check(
             "<b onclick='x'>&\u{1b}]0;title\u{7}\u{202e}end\u{1b}[2J",
-            "<span class=\"l\">&lt;b onclick=&#39;x&#39;&gt;&amp;0;titleend</span>",
+            "<span class=\"l o\">&lt;b onclick=&#39;x&#39;&gt;&amp;0;titleend</span>",
         );
     }
 
@@ -217,7 +218,7 @@ mod tests {
     fn a_line_that_is_drawn_again_is_shown_as_it_is_at_last() {
         check(
             "10%\r50%\r100%\r\ndone",
-            "<span class=\"l\">100%</span><span class=\"l\">done</span>",
+            "<span class=\"l o\">100%</span><span class=\"l o\">done</span>",
         );
     }
 
@@ -226,11 +227,12 @@ mod tests {
         let mut painter = AnsiPainter::new('e', Some(7));
         assert_eq!(
             painter.paint(b"a\n\n", false),
-            "<span class=\"l\" id=\"e7\">a</span><span class=\"l\" id=\"e8\"></span>"
+            "<span class=\"l e\" id=\"e7\">a</span><span class=\"l e\" id=\"e8\"></span>"
         );
         let endless = painter.paint(&vec![b'x'; 3 * LINE_LIMIT_BYTES], false);
         assert!(
-            endless.matches("class=\"l\"").count() >= 2 && painter.held_bytes() <= LINE_LIMIT_BYTES
+            endless.matches("class=\"l e\"").count() >= 2
+                && painter.held_bytes() <= LINE_LIMIT_BYTES
         );
         assert_eq!(String::from_utf8_lossy(b"\xff"), "\u{fffd}");
         assert!(AnsiPainter::new('o', None).paint(b"a\xffb", true).contains("a\u{fffd}b"));

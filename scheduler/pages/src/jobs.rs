@@ -49,17 +49,18 @@ pub fn jobs(frame: &Frame, filter: &JobsFilter, list: &Page<Job>) -> Rendered {
     render(&JobsView { frame, filter, list, next })
 }
 
-/// One of a job's streams, as its page begins.
+/// What a job printed, as its page begins.
 #[derive(Debug)]
-pub struct OutputPane {
-    /// `stdout` or `stderr`.
-    pub stream: &'static str,
-    /// Lines, from [`AnsiPainter`](crate::ansi::AnsiPainter).
+pub struct PrintedOutput {
+    /// Lines of both streams as they follow each other, from
+    /// [`AnsiPainter`](crate::ansi::AnsiPainter)s.
     pub html: String,
-    /// Whether the first line is the stream's first, so that lines have numbers.
+    /// What is left out, that there is nothing, that nobody knows the order.
+    pub notes: Vec<String>,
+    /// Whether the first lines are the streams' first, so that lines have numbers.
     pub numbered: bool,
-    /// What is left out, or that there is nothing.
-    pub note: Option<String>,
+    /// Where more comes from, while the job runs.
+    pub live: Option<String>,
 }
 
 #[derive(Template)]
@@ -67,8 +68,7 @@ pub struct OutputPane {
 struct JobDetailsView<'a> {
     frame: &'a Frame,
     job: &'a Job,
-    panes: &'a [OutputPane],
-    live: Option<&'a str>,
+    output: &'a PrintedOutput,
     structured: Option<String>,
     errors: &'a [OutputError],
 }
@@ -79,15 +79,15 @@ impl JobDetailsView<'_> {
     }
 }
 
-/// The page of a job. `live`: where more of its output comes from, while it runs.
+/// The page of a job.
 ///
 /// # Errors
 /// Never, as long as the template is sound.
-pub fn job(frame: &Frame, job: &Job, panes: &[OutputPane], live: Option<&str>) -> Rendered {
+pub fn job(frame: &Frame, job: &Job, output: &PrintedOutput) -> Rendered {
     let structured = job.report.as_ref().and_then(|report| report.structured.as_ref());
     let errors = structured.map_or(&[][..], |output| &output.errors);
     let value = structured.and_then(|output| output.value.as_ref());
     let value = value.and_then(|value| serde_json::to_string_pretty(value).ok());
     let value = value.map(|text| schema::shown::beginning(&text, STRUCTURED_BYTES));
-    render(&JobDetailsView { frame, job, panes, live, structured: value, errors })
+    render(&JobDetailsView { frame, job, output, structured: value, errors })
 }

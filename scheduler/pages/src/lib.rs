@@ -18,18 +18,20 @@ mod overview;
 mod records;
 mod service;
 mod services;
+mod together;
 
 use askama::Template;
 
 pub use approvals::{OpenQuestion, approvals};
 pub use deploy::{DeployField, DeployForm, FieldKind, deploy};
 pub use door::{problem, sign_in};
-pub use jobs::{JobsFilter, OutputPane, job, jobs};
+pub use jobs::{JobsFilter, PrintedOutput, job, jobs};
 pub use links::{instance_path, service_path};
 pub use overview::{Overview, overview};
 pub use records::{AuditFilter, audit, release, releases, runtimes};
 pub use service::{ServiceDetails, most_urgent, service};
 pub use services::{ServicesFilter, services};
+pub use together::StreamMerge;
 
 /// A page, or why the template failed, which is a fault of ours.
 pub type Rendered = Result<String, askama::Error>;

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::FutureExt;
+use schema::report::Report;
+use schema::spool::ORDER_LIMIT_BYTES;
+use schema::target::PlacedJob;
 use tokio::sync::mpsc;
 
 use super::error::StartError;
@@ -13,7 +16,7 @@ use super::owned::spool_directory;
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::delivery::{Delivery, DeliverySettings, TokenSigner};
-use crate::http::{OutputRange, ReadOutput};
+use crate::http::{OutputRange, ReadOrder, ReadOutput};
 use crate::local_root;
 use crate::runner::cluster::{ClusterRunner, Owns};
 use crate::runner::local::{self, LocalRunner};
@@ -115,8 +118,13 @@ fn owns(store: Store) -> Owns {
     })
 }
 
-/// Reads jobs' output: of one that ended from the blobs, of one that runs where it runs.
-pub(super) fn output(runners: Runners, blobs: Blobs) -> ReadOutput {
+/// Reads jobs' output and its order: of one that ended from the blobs, of one that runs where it
+/// runs.
+pub(super) fn output(runners: Runners, blobs: Blobs) -> (ReadOutput, ReadOrder) {
+    (streams(runners.clone(), blobs.clone()), order(runners, blobs))
+}
+
+fn streams(runners: Runners, blobs: Blobs) -> ReadOutput {
     Arc::new(move |range: OutputRange| {
         let (runners, blobs) = (runners.clone(), blobs.clone());
         async move {
@@ -140,6 +148,20 @@ pub(super) fn output(runners: Runners, blobs: Blobs) -> ReadOutput {
                         .await
                 }
             }
+        }
+        .boxed()
+    })
+}
+
+fn order(runners: Runners, blobs: Blobs) -> ReadOrder {
+    Arc::new(move |placed: PlacedJob, report: Option<Box<Report>>, offset: u64| {
+        let (runners, blobs) = (runners.clone(), blobs.clone());
+        async move {
+            let Some(report) = report else { return runners.order(&placed, offset).await };
+            let Some(id) = report.order_blob_id else { return Ok(Vec::new()) };
+            let most = usize::try_from(ORDER_LIMIT_BYTES).unwrap_or(usize::MAX);
+            let read = tokio::task::spawn_blocking(move || blobs.read(id, offset, most)).await;
+            Ok(read.map_err(io::Error::other)??.unwrap_or_default())
         }
         .boxed()
     })

@@ -119,6 +119,8 @@ pub(super) fn judge(
             blobs.take(held.path(), id, Keep::Synced)?;
         }
     }
+    // Nothing of it was uploaded.
+    report.order_blob_id = None;
     report.timed_out |= evidence::is_since(asked.over_time, evidence::ended_at(&report));
     check_output(&mut report, asked.expect, blobs)?;
     staging.keep_report(&report, asked.answers_first)?;

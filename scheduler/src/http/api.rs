@@ -20,7 +20,7 @@ mod whoami;
 use super::openapi::Routes;
 
 pub(super) use jobs::find as find_job;
-pub(super) use logs::{LogSubscriber, OutputNews, placed, read as read_output};
+pub(super) use logs::{placed, read as read_output};
 pub(super) use releases::find as find_release;
 pub(super) use services::find as find_service;
 

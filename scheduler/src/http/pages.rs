@@ -29,6 +29,7 @@ mod deploy;
 mod door;
 mod jobs;
 mod live;
+mod output;
 mod overview;
 mod records;
 mod service;
@@ -163,6 +164,12 @@ fn page_with(status: StatusCode, rendered: Rendered) -> Response {
 fn given(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty()).then_some(text)
+}
+
+/// A word of a closed set, where one is given.
+fn word<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<Option<T>> {
+    let read = given(text).map(|text| text.parse().map_err(|error: T::Err| error.to_string()));
+    read.transpose().map_err(Error::bad_request)
 }
 
 /// On to another page, by GET.

@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 
 use super::job_tasks::{DIED, JobTasks};
 use super::{End, Instance, JobSpec, News, OutputPiece, PlaceLook, Runner, RunnerEvent};
-use crate::blobs::{Blobs, read_range};
+use crate::blobs::Blobs;
 use crate::blocking::Blocking;
 
 mod boot;
@@ -46,7 +46,7 @@ mod table;
 pub use process::find_wrapper;
 
 use boot::BootRecord;
-use directory::{SpoolContents, SpoolDirectory};
+use directory::{ORDER_LIMIT, SpoolContents, SpoolDirectory};
 use instances::Instances;
 use pursue::TaskPhase;
 use spares::Spares;
@@ -299,14 +299,7 @@ impl LocalRunner {
     ) -> io::Result<Option<Tail>> {
         let directory = self.inner.directory(job);
         let running = self.inner.followed.has(job);
-        let read = move || match std::fs::File::open(directory.stream(stream)) {
-            Ok(file) => read_range(&file, offset, limit).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && directory.path().exists() => {
-                Ok(Some(Vec::new()))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        };
+        let read = move || directory.read(&directory.stream(stream), offset, limit);
         let bytes = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
         Ok(bytes.map(|bytes| Tail { bytes, running }))
     }
@@ -368,6 +361,15 @@ impl Runner for LocalRunner {
         Box::pin(async move {
             let tail = Self::tail(self, piece.job, piece.stream, piece.offset, piece.limit).await?;
             Ok(tail.map(|tail| tail.bytes))
+        })
+    }
+
+    fn order(&self, job: JobId, offset: u64) -> BoxFuture<'_, io::Result<Vec<u8>>> {
+        let directory = self.inner.directory(job);
+        let read = move || directory.read(&directory.order(), offset, ORDER_LIMIT);
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?;
+            read.map(Option::unwrap_or_default)
         })
     }
 

@@ -131,6 +131,20 @@ impl Runners {
         }
         Ok(Vec::new())
     }
+
+    /// In which order a job that runs has printed. See [`Runner::order`].
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn order(&self, placed: &PlacedJob, offset: u64) -> io::Result<Vec<u8>> {
+        for runner in self.who_may_have(placed) {
+            let bytes = runner.order(placed.job, offset).await?;
+            if !bytes.is_empty() {
+                return Ok(bytes);
+            }
+        }
+        Ok(Vec::new())
+    }
 }
 
 #[cfg(test)]

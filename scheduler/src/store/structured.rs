@@ -71,7 +71,7 @@ pub(super) async fn put(connection: &mut Connection, values: &BTreeMap<&str, &st
 /// The blobs that a report names.
 pub fn blobs_of(report: &Report) -> BTreeSet<BlobId> {
     let files = report.files.iter().filter_map(|file| file.content_blob_id);
-    [report.stdout_blob_id, report.stderr_blob_id]
+    [report.stdout_blob_id, report.stderr_blob_id, report.order_blob_id]
         .into_iter()
         .flatten()
         .chain(files)

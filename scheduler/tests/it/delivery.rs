@@ -27,7 +27,7 @@ use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::Options;
 use pvn_scheduler::delivery::{self, Delivery, Holds, TokenSigner};
 use pvn_scheduler::driver::{Driver, DriverParts, Fatal, Handle};
-use pvn_scheduler::http::{Api, OutputRange, ReadOutput, router};
+use pvn_scheduler::http::{Api, OutputRange, ReadOrder, ReadOutput, router};
 use pvn_scheduler::runner::registry::Runners;
 use pvn_scheduler::runner::{End, JobSpec, News, OutputPiece, Runner, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
@@ -240,8 +240,8 @@ impl World {
     }
 }
 
-fn output(delivery: Delivery, blobs: Blobs) -> ReadOutput {
-    Arc::new(move |piece: OutputRange| {
+fn output(delivery: Delivery, blobs: Blobs) -> (ReadOutput, ReadOrder) {
+    let output = Arc::new(move |piece: OutputRange| {
         let blob = piece.report.as_ref().and_then(|report| match piece.stream {
             Stream::Stdout => report.stdout_blob_id,
             Stream::Stderr => report.stderr_blob_id,
@@ -251,7 +251,8 @@ fn output(delivery: Delivery, blobs: Blobs) -> ReadOutput {
             None => delivery.tail(piece.placed.job, piece.stream, piece.offset, piece.limit),
         };
         std::future::ready(read.map(Option::unwrap_or_default)).boxed()
-    })
+    });
+    (output, Arc::new(|_, _, _| std::future::ready(Ok(Vec::new())).boxed()))
 }
 
 /// The scheduler on a real port.

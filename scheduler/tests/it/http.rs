@@ -6,6 +6,7 @@ mod document;
 mod files;
 mod limits;
 mod lists;
+mod live;
 mod overview;
 mod pages;
 mod problems;
@@ -73,7 +74,19 @@ impl Service {
     pub(crate) async fn printing(
         output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
+        Self::printing_in_order(output, Vec::new()).await
+    }
+
+    /// The same, where the wrapper wrote down this order of both streams.
+    pub(crate) async fn printing_in_order(
+        output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static,
+        order: Vec<u8>,
+    ) -> Self {
         let output = Arc::new(move |range: OutputRange| std::future::ready(output(&range)).boxed());
+        let orders = Arc::new(move |_, _, offset: u64| {
+            let from = usize::try_from(offset).unwrap().min(order.len());
+            std::future::ready(Ok(order[from..].to_vec())).boxed()
+        });
         let rig = Rig::start(|_| Some(0)).await;
         rig.apply(TWO_CHANNELS).await.unwrap();
         let tokens = Role::ALL.iter().map(|role| token(role.as_str(), *role)).collect();
@@ -82,7 +95,7 @@ impl Service {
         let api = Api::new(
             rig.store.clone(),
             rig.handle.clone(),
-            output,
+            (output, orders),
             uploads(&rig),
             Clock::System,
             false,

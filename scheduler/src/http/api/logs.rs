@@ -167,7 +167,7 @@ pub(in crate::http) async fn read(
 }
 
 /// What one who follows a job hears next.
-pub(in crate::http) enum OutputNews {
+enum OutputNews {
     /// More that was printed.
     Piece {
         stream: Which,
@@ -180,7 +180,7 @@ pub(in crate::http) enum OutputNews {
 }
 
 /// One who follows a job.
-pub(in crate::http) struct LogSubscriber {
+struct LogSubscriber {
     api: Api,
     job: Job,
     placed: PlacedJob,
@@ -190,7 +190,7 @@ pub(in crate::http) struct LogSubscriber {
 
 impl LogSubscriber {
     /// One who has read the streams up to these bytes.
-    pub(in crate::http) fn new(api: &Api, job: Job, placed: PlacedJob, offsets: [u64; 2]) -> Self {
+    fn new(api: &Api, job: Job, placed: PlacedJob, offsets: [u64; 2]) -> Self {
         Self { api: api.clone(), job, placed, offsets, over: false }
     }
 
@@ -214,7 +214,7 @@ impl LogSubscriber {
 
     /// The next piece, or the end. A fault ends the stream; the client comes back with the offsets
     /// it has.
-    pub(in crate::http) async fn news(&mut self) -> Option<OutputNews> {
+    async fn news(&mut self) -> Option<OutputNews> {
         loop {
             if self.over {
                 return None;

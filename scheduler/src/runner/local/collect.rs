@@ -2,6 +2,7 @@
 //! the disk. Safe to do twice: nothing is taken away before the directory is removed.
 
 use std::io;
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,11 +28,12 @@ pub(super) fn collect(
         let kept = match inline.take().map(|text| STANDARD.decode(text)) {
             Some(Ok(bytes)) => Some(blobs.put(&bytes, Keep::Lazy)?),
             _ if needed(*blob, blobs)? => *blob,
-            _ => stream_file(directory, stream, blobs)?,
+            _ => kept_file(&directory.stream(stream), blobs)?,
         };
         // The digest is that of what is there; the wrapper's word is not taken for it.
         *blob = kept.or(*blob);
     }
+    report.order_blob_id = kept_file(&directory.order(), blobs)?;
     let handed_over = directory.files()?;
     for (name, path) in handed_over {
         let blob = blobs.put_file(&path, Keep::Synced)?;
@@ -58,7 +60,7 @@ pub(super) fn collect(
 /// command left files.
 pub(super) fn without_output(mut report: Box<Report>, directory: &SpoolDirectory) -> Box<Report> {
     const WHY: &str = "it could not be stored";
-    (report.stdout_inline, report.stderr_inline) = (None, None);
+    (report.stdout_inline, report.stderr_inline, report.order_blob_id) = (None, None, None);
     report.output_incomplete |= report.stdout_bytes > 0 || report.stderr_bytes > 0;
     let claimed: Vec<_> = report
         .files
@@ -88,8 +90,9 @@ pub(super) fn collect_without_report(
     blobs: &Blobs,
 ) -> io::Result<Option<Box<Report>>> {
     let mut report = Report { output_incomplete: true, ..Report::default() };
+    report.order_blob_id = kept_file(&directory.order(), blobs)?;
     for stream in Stream::ALL {
-        let blob = stream_file(directory, stream, blobs)?;
+        let blob = kept_file(&directory.stream(stream), blobs)?;
         let bytes = blob.map(|blob| blobs.size(blob)).transpose()?.flatten().unwrap_or(0);
         match stream {
             Stream::Stdout => (report.stdout_blob_id, report.stdout_bytes) = (blob, bytes),
@@ -100,12 +103,9 @@ pub(super) fn collect_without_report(
     Ok(found.then(|| Box::new(report)))
 }
 
-fn stream_file(
-    directory: &SpoolDirectory,
-    stream: Stream,
-    blobs: &Blobs,
-) -> io::Result<Option<BlobId>> {
-    match blobs.put_file(&directory.stream(stream), Keep::Lazy) {
+/// A file of the spool as a blob; `None` when there is none.
+fn kept_file(path: &Path, blobs: &Blobs) -> io::Result<Option<BlobId>> {
+    match blobs.put_file(path, Keep::Lazy) {
         Ok(blob) => Ok(Some(blob)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -15,6 +15,11 @@ use schema::report::Report;
 use schema::spool::{self, Claim, Stream};
 use schema::time::Timestamp;
 
+use crate::blobs::read_range;
+
+/// Most bytes of an order that are read at a time: all that there can be.
+pub(super) const ORDER_LIMIT: usize = spool::ORDER_LIMIT_BYTES as usize;
+
 /// What a spool directory says about its job.
 #[derive(Debug)]
 pub(super) enum SpoolContents {
@@ -196,6 +201,28 @@ impl SpoolDirectory {
     /// The file of a stream, there or not.
     pub(super) fn stream(&self, stream: Stream) -> PathBuf {
         self.path.join(stream.as_str())
+    }
+
+    /// The order in which pieces of both streams were read, where the wrapper wrote one.
+    pub(super) fn order(&self) -> PathBuf {
+        self.path.join(spool::ORDER)
+    }
+
+    /// A piece of one of its files; `None` when there is no directory, nothing where there is no
+    /// such file.
+    pub(super) fn read(
+        &self,
+        file: &Path,
+        offset: u64,
+        limit: usize,
+    ) -> io::Result<Option<Vec<u8>>> {
+        match File::open(file) {
+            Ok(file) => read_range(&file, offset, limit).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(self.path.exists().then(Vec::new))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The outputs that were handed over.

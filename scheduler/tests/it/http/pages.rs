@@ -15,7 +15,7 @@ use crate::store::at;
 const HOST: &str = "127.0.0.1:7780";
 
 /// A request of a browser's page of ours.
-fn browser(method: &str, path: &str, cookie: &str, body: &str) -> Request<Body> {
+pub(super) fn browser(method: &str, path: &str, cookie: &str, body: &str) -> Request<Body> {
     Request::builder()
         .method(method)
         .uri(path)
@@ -28,7 +28,7 @@ fn browser(method: &str, path: &str, cookie: &str, body: &str) -> Request<Body> 
 }
 
 impl Answer {
-    fn html(&self) -> String {
+    pub(super) fn html(&self) -> String {
         assert!(self.headers["content-type"].to_str().unwrap().starts_with("text/html"));
         String::from_utf8(self.body.clone()).unwrap()
     }
@@ -41,7 +41,7 @@ impl Answer {
 }
 
 impl Service {
-    async fn sign_in(&self, token: &str) -> String {
+    pub(super) async fn sign_in(&self, token: &str) -> String {
         let form = format!("token={token}&to=%2Fservices");
         let answer = self.ask(browser("POST", "/sign-in", "", &form)).await;
         assert_eq!(
@@ -54,7 +54,7 @@ impl Service {
         answer.cookie()
     }
 
-    async fn open(&self, path: &str, cookie: &str) -> Answer {
+    pub(super) async fn open(&self, path: &str, cookie: &str) -> Answer {
         self.ask(browser("GET", path, cookie, "")).await
     }
 

@@ -52,7 +52,7 @@ pub(super) async fn job(service: &Service, status: JobStatus) -> JobRow {
     }
 }
 
-async fn with_job(service: &Service, status: JobStatus) -> String {
+pub(super) async fn with_job(service: &Service, status: JobStatus) -> String {
     let job = job(service, status).await;
     let path = format!("/v1/jobs/{}/logs", job.id);
     service.rig.store.commit(&Commit { jobs: vec![job], ..Commit::default() }).await.unwrap();
