@@ -51,6 +51,7 @@ mod shown;
 mod steps;
 mod timers;
 mod together;
+mod upcoming;
 mod words;
 mod world;
 
@@ -63,6 +64,7 @@ pub use metrics::LoopMetrics;
 pub use planner::new_token;
 pub use revisions::{CommitRevisions, RevisionFollower, ServiceOfApplication};
 pub use run::Fatal;
+pub use upcoming::UpcomingAction;
 
 /// News of the log that a slow reader may fall behind before it misses some.
 const LOG_LIMIT: usize = 1024;

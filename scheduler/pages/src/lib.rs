@@ -27,7 +27,7 @@ pub use deploy::{DeployField, DeployForm, FieldKind, deploy};
 pub use door::{problem, sign_in};
 pub use jobs::{JobsFilter, PrintedOutput, job, jobs};
 pub use links::{instance_path, service_path};
-pub use overview::{Overview, overview};
+pub use overview::{ComingUp, Overview, overview};
 pub use records::{AuditFilter, audit, release, releases, runtimes};
 pub use service::{ServiceDetails, most_urgent, service};
 pub use services::{ServicesFilter, services};

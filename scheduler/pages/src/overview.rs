@@ -1,11 +1,12 @@
 //! The first page: how everything stands, and what to look at first.
 
 use askama::Template;
-use schema::api::{InstanceSummary, Job};
+use schema::api::{InstanceSummary, Job, NextAction};
+use schema::id::{ApplicationName, ChannelName, ServiceName};
 use schema::status::Status;
 
 use crate::frame::Frame;
-use crate::links::Linked;
+use crate::links::{Linked, instance_path};
 use crate::{Rendered, render};
 
 /// What the first page shows.
@@ -22,6 +23,26 @@ pub struct Overview {
     pub behind: Vec<InstanceSummary>,
     /// Jobs that run.
     pub running: Vec<Job>,
+    /// What the daemon does next, soonest first.
+    pub coming: Vec<ComingUp>,
+}
+
+/// What comes next at a service instance.
+#[derive(Debug)]
+pub struct ComingUp {
+    pub application: ApplicationName,
+    pub service: ServiceName,
+    pub channel: ChannelName,
+    /// How it stands until then.
+    pub status: Status,
+    /// What, and when.
+    pub next: NextAction,
+}
+
+impl Linked for ComingUp {
+    fn href(&self) -> String {
+        instance_path(&self.application, &self.service, &self.channel)
+    }
 }
 
 /// Instances for one reason.
@@ -40,6 +61,7 @@ struct OverviewView<'a> {
     counts: &'a [(Status, u64)],
     lists: [InstanceList<'a>; 3],
     running: &'a [Job],
+    coming: &'a [ComingUp],
 }
 
 /// The first page.
@@ -70,5 +92,6 @@ pub fn overview(frame: &Frame, shown: &Overview) -> Rendered {
             lines: &shown.behind,
         },
     ];
-    render(&OverviewView { frame, counts: &shown.counts, lists, running: &shown.running })
+    let Overview { counts, running, coming, .. } = shown;
+    render(&OverviewView { frame, counts, lists, running, coming })
 }

@@ -20,6 +20,7 @@ use super::going_back::Rollback;
 use super::once::DryRun;
 use super::run::DriverLoop;
 use super::together::ConfiguredUpstream;
+use super::upcoming::UpcomingAction;
 use super::world::{InstanceEntry, World};
 use super::{Ask, Caller, Refusal, Remark};
 use crate::names::InstanceNames;
@@ -47,6 +48,11 @@ pub(super) enum Call {
         instance: InstanceId,
         upstream: ConfiguredUpstream,
         reply: Reply<Explanation>,
+    },
+    /// What comes next of itself, at most so many of what is not converged.
+    Upcoming {
+        limit: usize,
+        reply: Reply<Vec<UpcomingAction>>,
     },
     RunOnce {
         instance: InstanceId,
@@ -137,6 +143,7 @@ impl Call {
             | Self::Remark { reply, .. }
             | Self::LetAppliesStart { reply } => drop(reply.send(Err(why))),
             Self::Explain { reply, .. } => drop(reply.send(Err(why))),
+            Self::Upcoming { reply, .. } => drop(reply.send(Err(why))),
             Self::RunOnce { reply, .. } => drop(reply.send(Err(why))),
             Self::ServedBy { reply, .. } => drop(reply.send(Err(why))),
             Self::Metrics { reply } => drop(reply.send(Err(why))),
@@ -150,20 +157,7 @@ impl DriverLoop {
         match call {
             Call::Explain { instance, upstream, reply } => {
                 let mut explanation = match self.world.instances.get(&instance) {
-                    Some(kept) => {
-                        let around = Surroundings {
-                            name: &|other| self.world.short_name(other),
-                            pursued: &|channel| self.world.pursued(kept.names.service.0, channel),
-                            together: &|| self.world.together(&kept.names, &upstream),
-                            target: &kept.names.target(),
-                        };
-                        Ok(engine::explain(
-                            &kept.state,
-                            &self.world.lanes,
-                            self.clock.now(),
-                            around,
-                        ))
-                    }
+                    Some(kept) => Ok(self.explain(kept, &upstream)),
                     None => match self.world.broken.get(&instance) {
                         Some(stopped) => Ok(stopped.explain()),
                         None => Err(Refusal::NotFound(
@@ -177,6 +171,10 @@ impl DriverLoop {
                 drop(reply.send(explanation));
                 None
             }
+            Call::Upcoming { limit, reply } => {
+                drop(reply.send(Ok(self.upcoming(limit))));
+                None
+            }
             Call::Metrics { reply } => {
                 drop(reply.send(Ok(self.metrics())));
                 None
@@ -187,6 +185,21 @@ impl DriverLoop {
             }
             other => Some(other),
         }
+    }
+
+    /// Why an instance stands where it stands.
+    pub(super) fn explain(
+        &self,
+        kept: &InstanceEntry,
+        upstream: &ConfiguredUpstream,
+    ) -> Explanation {
+        let around = Surroundings {
+            name: &|other| self.world.short_name(other),
+            pursued: &|channel| self.world.pursued(kept.names.service.0, channel),
+            together: &|| self.world.together(&kept.names, upstream),
+            target: &kept.names.target(),
+        };
+        engine::explain(&kept.state, &self.world.lanes, self.clock.now(), around)
     }
 
     /// Does what is asked; what it changes is answered after the commit.
@@ -234,7 +247,10 @@ impl DriverLoop {
                 self.world.lanes.hold_applies(false);
                 answers.push(PendingAnswer::later(reply, ()));
             }
-            Call::Explain { .. } | Call::Metrics { .. } | Call::ServedBy { .. } => {}
+            Call::Explain { .. }
+            | Call::Upcoming { .. }
+            | Call::Metrics { .. }
+            | Call::ServedBy { .. } => {}
         }
     }
 

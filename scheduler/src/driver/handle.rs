@@ -18,6 +18,7 @@ use super::once::DryRun;
 use super::planner::{self, ClusterAnswers, Planned, Request};
 use super::revisions::CommitRevisions;
 use super::together::ConfiguredUpstream;
+use super::upcoming::UpcomingAction;
 use super::{Ask, Caller, Health, InstanceTarget, Refusal, Remark};
 use crate::store::Store;
 
@@ -176,6 +177,15 @@ impl Handle {
             // Less is told than could be, which is better than nothing.
             Ok(Err(_)) | Err(_) => Ok(explained),
         }
+    }
+
+    /// What comes next by itself, soonest first: of what is not converged at most `limit`, and of
+    /// the rest the first.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`].
+    pub async fn upcoming(&self, limit: usize) -> Result<Vec<UpcomingAction>, Refusal> {
+        self.call(|reply| Call::Upcoming { limit, reply }).await
     }
 
     /// Runs one command of one instance now, changing nothing: the dry run.
