@@ -10,7 +10,9 @@ use schema::status::{ApprovalStatus, JobStatus, Status};
 
 mod times;
 
-pub(crate) use times::{ago, between, instant, job_moved, lasts, phases, took, under_way, until};
+pub(crate) use times::{
+    age, ago, between, instant, job_moved, lasts, phases, took, under_way, until,
+};
 
 /// HTML that is whole and safe to put into a page as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

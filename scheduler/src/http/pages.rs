@@ -32,6 +32,7 @@ mod live;
 mod output;
 mod overview;
 mod records;
+mod rollback;
 mod service;
 mod services;
 
@@ -49,6 +50,7 @@ pub(super) fn routes(api: &Api) -> Router<Api> {
         services::routes,
         service::routes,
         deploy::routes,
+        rollback::routes,
         approvals::routes,
         jobs::routes,
         records::routes,

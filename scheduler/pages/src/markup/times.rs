@@ -68,6 +68,11 @@ pub(crate) fn job_moved(job: &Job, now: impl Instantly) -> Markup {
     ago(job.ended_at.or(job.started_at).unwrap_or(job.created_at), now)
 }
 
+/// How long ago, where nothing but plain text can stand.
+pub(crate) fn age(at: impl Instantly, now: impl Instantly) -> String {
+    when::ago(at.instant(), now.instant())
+}
+
 /// How long ago.
 pub(crate) fn ago(at: impl Instantly, now: impl Instantly) -> Markup {
     let (at, now) = (at.instant(), now.instant());
