@@ -6,7 +6,7 @@ use schema::id::ChannelName;
 use schema::status::{ApprovalStatus, Decision, Status};
 
 use crate::frame::Frame;
-use crate::links::{channel_action, instance_path};
+use crate::links::{channel_action, instance_path, query};
 use crate::{Rendered, render};
 
 /// What the page of a service shows.
@@ -19,6 +19,8 @@ pub struct ServiceDetails {
     pub explanation: Option<Explanation>,
     /// Its newest jobs.
     pub jobs: Vec<Job>,
+    /// Which kinds of entries the timeline has; all of them where it is empty.
+    pub kind: String,
     /// The newest of what happened to the service.
     pub timeline: Vec<LogEntry>,
 }
@@ -67,6 +69,17 @@ impl VoteFacts for ApprovalVote {
     }
 }
 
+/// What the timeline can be narrowed to: kinds of entries, or what they begin with, and the words
+/// for people.
+const TIMELINE_KINDS: [(&str, &str); 6] = [
+    ("instance.status", "How it stood"),
+    ("release", "Releases"),
+    ("approval", "Approvals"),
+    ("job", "Jobs"),
+    ("drift", "Drift"),
+    ("instance", "What people did to channels, and how they stood"),
+];
+
 #[derive(Template)]
 #[template(path = "service.html")]
 struct ServiceView<'a> {
@@ -86,6 +99,22 @@ impl ServiceView<'_> {
 
     fn is_selected(&self, one: &Instance) -> bool {
         self.shown.selected.as_ref() == Some(&one.channel)
+    }
+
+    fn is_of_kind(&self, kind: &&str) -> bool {
+        self.shown.kind == *kind
+    }
+
+    /// All of the timeline, with the same filter.
+    fn timeline_path(&self) -> String {
+        let Service { application, name, .. } = &self.shown.service;
+        let pairs = [
+            ("application", application.as_str()),
+            ("service", name.as_str()),
+            ("kind", self.shown.kind.as_str()),
+            ("all", "1"),
+        ];
+        query("/audit", &pairs)
     }
 
     fn has_decided(&self, one: &Instance) -> bool {

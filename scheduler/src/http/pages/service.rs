@@ -7,10 +7,11 @@ use axum::routing::{get, post};
 use pages::frame::NavEntry;
 use pages::{ServiceDetails, most_urgent};
 use schema::api::{DecisionRequest, RefreshRequest};
+use schema::status::JobKind;
 use serde::Deserialize;
 
 use super::door::FormBody;
-use super::{frame, on_to, page};
+use super::{frame, given, on_to, page, word};
 use crate::driver::{Ask, Caller, InstanceTarget};
 use crate::http::Api;
 use crate::http::access::{Admin, Approver, Viewer};
@@ -35,6 +36,7 @@ pub(super) fn routes() -> Router<Api> {
         .route(&channel("resume"), post(resume))
         .route(&channel("refresh"), post(refresh))
         .route(&channel("retry"), post(retry))
+        .route(&channel("run"), post(run))
 }
 
 #[derive(Deserialize)]
@@ -46,6 +48,9 @@ struct Which {
 #[derive(Deserialize)]
 struct Selected {
     channel: Option<String>,
+    /// Of which kind, or of kinds that begin with it, the timeline shows entries.
+    #[serde(default)]
+    kind: String,
 }
 
 /// A channel of a service, as the path has it.
@@ -111,10 +116,13 @@ async fn service(
     let filter = EventFilter {
         application: Some(service.application.clone()),
         service: Some(service.name.clone()),
+        kind: given(&asked.kind).map(str::to_owned),
         ..EventFilter::default()
     };
     let timeline = api.store.events(&filter, &some(ENTRIES)).await?.items;
-    page(pages::service(&frame, &ServiceDetails { service, selected, explanation, jobs, timeline }))
+    let kind = asked.kind;
+    let shown = ServiceDetails { service, selected, explanation, jobs, kind, timeline };
+    page(pages::service(&frame, &shown))
 }
 
 /// Does what was asked, and shows what became of it.
@@ -194,4 +202,23 @@ async fn retry(
     PathParams(path): PathParams<ChannelPath>,
 ) -> Result<Response> {
     ask(&api, path, Ask::Retry, caller).await
+}
+
+/// Which command is run dry.
+#[derive(Deserialize)]
+struct DryRunForm {
+    #[serde(default)]
+    kind: String,
+}
+
+/// Runs a command now, and shows what it prints.
+async fn run(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(path): PathParams<ChannelPath>,
+    FormBody(form): FormBody<DryRunForm>,
+) -> Result<Response> {
+    let kind = word(&form.kind)?.unwrap_or(JobKind::Fetch);
+    let job = api.driver.run_once(path.target(), kind, caller).await?;
+    Ok(on_to(&format!("/jobs/{job}")))
 }
