@@ -20,7 +20,7 @@ use schema::status::Status;
 use super::Api;
 use super::access::OfBrowser;
 use super::error::{Error, Result};
-use super::sessions::SESSION_LASTS;
+use super::sessions::{SESSION_LASTS, found};
 use crate::store::TokenRow;
 
 mod approvals;
@@ -64,14 +64,32 @@ pub(super) fn routes(api: &Api) -> Router<Api> {
         .merge(assets::routes())
 }
 
+/// Whether a person asked, with a browser, and not a program.
+pub(super) fn is_for_people(headers: &HeaderMap) -> bool {
+    text_of(headers, header::ACCEPT).is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+/// The page for a path that leads nowhere, with ways out.
+pub(super) async fn nowhere(api: &Api, path: &str, headers: &HeaderMap) -> Response {
+    let title = "Nothing is here";
+    let frame = around(api, title, headers).await;
+    let detail = format!("There is no page `{path}`: it never was, or its address is mistyped.");
+    dressed(page_with(StatusCode::NOT_FOUND, pages::problem(&frame, title, &detail, &[], "/")))
+}
+
 /// What every page passes: it is a browser's, errors become pages, and headers say what it may do.
 async fn for_browsers(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let asked = BrowserAsked::of(&request);
     request.extensions_mut().insert(OfBrowser);
     let mut response = next.run(request).await;
     if let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() {
-        response = instead_of(&problem, &asked, &api);
+        response = instead_of(&problem, &asked, &api).await;
     }
+    dressed(response)
+}
+
+/// What the answer may do in a browser.
+fn dressed(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(POLICY);
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -94,6 +112,8 @@ struct BrowserAsked {
     is_get: bool,
     /// Whether a page of others led here, in which case the browser has held the cookie back.
     is_from_elsewhere: bool,
+    /// For its session.
+    headers: HeaderMap,
 }
 
 impl BrowserAsked {
@@ -107,6 +127,7 @@ impl BrowserAsked {
             from: from.unwrap_or_else(|| "/".to_owned()),
             is_get: request.method() == Method::GET,
             is_from_elsewhere: matches!(text(site), Some("cross-site" | "same-site")),
+            headers: request.headers().clone(),
         }
     }
 }
@@ -116,7 +137,7 @@ fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 /// The page that says what the problem does.
-fn instead_of(problem: &Problem, asked: &BrowserAsked, api: &Api) -> Response {
+async fn instead_of(problem: &Problem, asked: &BrowserAsked, api: &Api) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if status == StatusCode::UNAUTHORIZED && asked.is_get && asked.is_from_elsewhere {
         // A link in a chat: asked for once more by a page of ours, the browser sends its cookie.
@@ -130,7 +151,7 @@ fn instead_of(problem: &Problem, asked: &BrowserAsked, api: &Api) -> Response {
         // Whoever comes for the first time is not told that they are not signed in.
         return page_with(status, pages::sign_in(&frame, None, to, hours));
     }
-    let frame = Frame::plain(&problem.title, now);
+    let frame = around(api, &problem.title, &asked.headers).await;
     let problems: Vec<String> = problem
         .problems
         .iter()
@@ -177,6 +198,20 @@ fn word<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<Opti
 /// On to another page, by GET.
 fn on_to(path: &str) -> Response {
     Redirect::to(path).into_response()
+}
+
+/// What stands around a page that says what is wrong: as around every other one for whoever has
+/// signed in, so that they find on.
+async fn around(api: &Api, title: &str, headers: &HeaderMap) -> Frame {
+    let plain = || Frame::plain(title, api.clock.now());
+    let Some(session) = found(headers, api) else { return plain() };
+    let token = api.store.token_named(&session.token).await.ok().flatten();
+    match token.filter(|token| token.is_valid(api.clock.now())) {
+        Some(token) => {
+            frame(api, &token, title, NavEntry::Elsewhere).await.unwrap_or_else(|_| plain())
+        }
+        None => plain(),
+    }
 }
 
 /// What stands around a page for whoever asked. To be asked for before what the page shows is read,

@@ -6,8 +6,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request};
-use axum::http::{Method, Uri};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, Method, Uri};
 use axum::middleware::{AddExtension, Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum_server::accept::Accept;
@@ -21,6 +21,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 use super::connections::Connections;
 use super::error::{Error, ErrorKind};
 use super::limits::{BODY_SILENCE, CONNECTIONS, ConnectionLimits, REQUEST_TIMEOUT, STOP_WITHIN};
+use super::pages::{is_for_people, nowhere};
 use super::unread::read_to_the_end;
 use super::{Api, Tls};
 
@@ -108,13 +109,17 @@ pub(super) fn guarded(router: Router<Api>) -> Router<Api> {
         .layer(CatchPanicLayer::custom(after_panic))
 }
 
-async fn no_such_path(uri: Uri) -> Error {
+async fn no_such_path(State(api): State<Api>, headers: HeaderMap, uri: Uri) -> Response {
     let way = match uri.path().starts_with("/v1/v1/") {
         // An address that was given with the path that clients add.
         true => "leave `/v1` out of the scheduler's address",
         false => "/openapi.json lists every path",
     };
-    Error::not_found(format!("there is no `{}` here; {way}", uri.path()))
+    let error = Error::not_found(format!("there is no `{}` here; {way}", uri.path()));
+    match is_for_people(&headers) {
+        true => nowhere(&api, uri.path(), &headers).await,
+        false => error.into_response(),
+    }
 }
 
 async fn no_such_method(method: Method, uri: Uri) -> Error {

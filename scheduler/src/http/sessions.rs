@@ -198,9 +198,13 @@ pub(super) fn is_own(method: &Method, headers: &HeaderMap) -> Result<()> {
 /// The session of a request.
 pub(super) fn session(parts: &Parts, api: &Api) -> Result<BrowserSession> {
     is_own(&parts.method, &parts.headers)?;
-    held(&parts.headers)
-        .and_then(|text| api.sessions.find(&text, api.clock.now()))
+    found(&parts.headers, api)
         .ok_or_else(|| Error::unauthorized("you are not signed in, or not any more"))
+}
+
+/// The session that these headers tell of, whoever had the browser send them.
+pub(super) fn found(headers: &HeaderMap, api: &Api) -> Option<BrowserSession> {
+    held(headers).and_then(|text| api.sessions.find(&text, api.clock.now()))
 }
 
 #[cfg(test)]
