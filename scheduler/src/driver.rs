@@ -61,6 +61,7 @@ pub use checks::CheckedInstances;
 pub use crate::names::InstanceNames;
 pub use handle::Handle;
 pub use metrics::LoopMetrics;
+pub(crate) use planner::diff::{diff as document_diff, masked_document};
 pub use planner::new_token;
 pub use revisions::{CommitRevisions, RevisionFollower, ServiceOfApplication};
 pub use run::Fatal;

@@ -14,6 +14,7 @@ pub enum NavEntry {
     Jobs,
     Releases,
     Runtimes,
+    Configs,
     Audit,
     /// None of them.
     Elsewhere,
@@ -21,13 +22,14 @@ pub enum NavEntry {
 
 impl NavEntry {
     /// Those that are shown, in order.
-    pub const SHOWN: [Self; 7] = [
+    pub const SHOWN: [Self; 8] = [
         Self::Overview,
         Self::Services,
         Self::Approvals,
         Self::Jobs,
         Self::Releases,
         Self::Runtimes,
+        Self::Configs,
         Self::Audit,
     ];
 
@@ -39,6 +41,7 @@ impl NavEntry {
             Self::Jobs => ("Jobs", "/jobs", "j"),
             Self::Releases => ("Releases", "/releases", "r"),
             Self::Runtimes => ("Runtimes", "/runtimes", "t"),
+            Self::Configs => ("Config", "/configs", "c"),
             Self::Audit => ("Audit", "/audit", "u"),
             Self::Elsewhere => ("", "", ""),
         }

@@ -8,6 +8,7 @@
 pub mod ansi;
 mod approvals;
 pub mod assets;
+mod configs;
 mod deploy;
 mod door;
 pub mod frame;
@@ -24,6 +25,7 @@ mod together;
 use askama::Template;
 
 pub use approvals::{OpenQuestion, approvals};
+pub use configs::{DocumentDetails, DocumentPlace, DocumentRow, configs, document};
 pub use deploy::{DeployField, DeployForm, FieldKind, deploy};
 pub use door::{problem, sign_in};
 pub use jobs::{JobsFilter, PrintedOutput, job, jobs};

@@ -27,7 +27,7 @@ use crate::store::{Store, StoreError, TokenRow};
 
 mod back;
 mod configs;
-mod diff;
+pub(crate) mod diff;
 mod earlier;
 mod gates;
 mod gone;

@@ -25,6 +25,7 @@ use crate::store::TokenRow;
 
 mod approvals;
 mod assets;
+mod configs;
 mod deploy;
 mod door;
 mod jobs;
@@ -54,6 +55,7 @@ pub(super) fn routes(api: &Api) -> Router<Api> {
         approvals::routes,
         jobs::routes,
         records::routes,
+        configs::routes,
         live::routes,
     ];
     families

@@ -9,7 +9,7 @@ use diffy::DiffOptions;
 use crate::store::MASK;
 
 /// Unified diff from the stored text to the new one, `None` for a new document.
-pub(super) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
+pub(crate) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
     let old_text = old.unwrap_or_default();
     // What one side calls a secret is one on the other side too: a value that becomes a
     // `rawSecret`, or one that was rotated.
@@ -30,6 +30,11 @@ pub(super) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
     options.set_original_filename(stored).set_modified_filename(format!("{label} (given)"));
     let patch = options.create_patch(&masked_old, &masked_new);
     if patch.hunks().is_empty() { String::new() } else { patch.to_string() }
+}
+
+/// A document's text as people may see it.
+pub(crate) fn masked_document(text: &str) -> String {
+    config::masked(text, &config::secrets(text), &[], |_| MASK.to_owned())
 }
 
 #[cfg(test)]
