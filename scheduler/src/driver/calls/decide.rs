@@ -49,8 +49,9 @@ pub(super) fn decision(
         };
         return Err(Refusal::Conflict(match (past, named) {
             (Some(past), Some(name)) => format!(
-                "`{name}` is not pending for {label} any more, it is {}{used}{other}",
-                past.status
+                "`{name}` is not pending for {label} any more, it is {}{}{used}{other}",
+                past.status,
+                by(past)
             ),
             (None, Some(name)) => format!("no approval `{name}` is pending for {label}{other}"),
             (Some(past), None) => format!(
@@ -84,6 +85,12 @@ pub(super) fn decision(
         decision,
         reason: request.reason,
     })
+}
+
+/// Who decided it, for whoever comes second.
+fn by(approval: &Approval) -> String {
+    let who: Vec<_> = approval.votes.iter().map(|vote| vote.who.as_str()).collect();
+    if who.is_empty() { String::new() } else { format!(" by {}", who.join(" and ")) }
 }
 
 /// Whether the person saw what is decided on: a yes names its plan, so that none is given to what
