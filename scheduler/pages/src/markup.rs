@@ -6,7 +6,7 @@ use std::fmt;
 
 use schema::output::{ExternalLink, LinkKind, ObjectStatus, ObjectVersion};
 use schema::shown::seen;
-use schema::status::{ApprovalStatus, JobStatus, Status};
+use schema::status::{ApprovalStatus, CheckStatus, JobStatus, Status};
 
 mod times;
 
@@ -152,6 +152,17 @@ pub(crate) fn approval_status(status: impl Borrow<ApprovalStatus>) -> Markup {
         ApprovalStatus::Approved => StatusColour::Good,
         ApprovalStatus::Rejected => StatusColour::Bad,
         ApprovalStatus::Expired => StatusColour::Gone,
+    };
+    badge(tone, status.as_str())
+}
+
+/// What a check found.
+pub(crate) fn check_status(status: impl Borrow<CheckStatus>) -> Markup {
+    let status = *status.borrow();
+    let tone = match status {
+        CheckStatus::Ok => StatusColour::Good,
+        CheckStatus::Failed => StatusColour::Bad,
+        CheckStatus::Skipped => StatusColour::Gone,
     };
     badge(tone, status.as_str())
 }

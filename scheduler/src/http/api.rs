@@ -22,6 +22,7 @@ use super::openapi::Routes;
 pub(super) use jobs::find as find_job;
 pub(super) use logs::{placed, read as read_output};
 pub(super) use releases::find as find_release;
+pub(super) use runtimes::found as find_runtime;
 pub(super) use services::find as find_service;
 
 /// Every route.

@@ -34,6 +34,7 @@ mod output;
 mod overview;
 mod records;
 mod rollback;
+mod runtimes;
 mod service;
 mod services;
 
@@ -55,6 +56,7 @@ pub(super) fn routes(api: &Api) -> Router<Api> {
         approvals::routes,
         jobs::routes,
         records::routes,
+        runtimes::routes,
         configs::routes,
         live::routes,
     ];

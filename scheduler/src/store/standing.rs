@@ -19,7 +19,13 @@ pub enum StandingOrder {
     NewestFirst,
 }
 
-fn shown(row: &Row) -> Result<InstanceSummary> {
+/// Instances that a config has; more conditions can be added.
+pub(super) const STANDING: &str = "SELECT i.id, a.name AS application, s.name AS service, c.name AS channel, i.status, \
+     i.reason, i.message, i.desired_version, i.since FROM instances AS i JOIN services AS s ON \
+     s.id = i.service_id JOIN applications AS a ON a.id = s.application_id JOIN channels AS c ON \
+     c.id = i.channel_id WHERE c.deleted_at IS NULL";
+
+pub(super) fn shown(row: &Row) -> Result<InstanceSummary> {
     let columns = || {
         Ok(InstanceSummary {
             application: word(row, "application")?,
@@ -80,12 +86,8 @@ impl Store {
         order: StandingOrder,
         limit: u32,
     ) -> Result<Vec<InstanceSummary>> {
-        let mut query = QueryBuilder::<Db>::new(
-            "SELECT i.id, a.name AS application, s.name AS service, c.name AS channel, i.status, \
-             i.reason, i.message, i.desired_version, i.since FROM instances AS i JOIN services AS \
-             s ON s.id = i.service_id JOIN applications AS a ON a.id = s.application_id JOIN \
-             channels AS c ON c.id = i.channel_id WHERE c.deleted_at IS NULL AND i.status IN (",
-        );
+        let mut query = QueryBuilder::<Db>::new(STANDING);
+        query.push(" AND i.status IN (");
         let mut list = query.separated(", ");
         for status in statuses {
             list.push_bind(status.as_str());

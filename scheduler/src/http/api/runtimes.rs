@@ -79,7 +79,8 @@ async fn get(
     Ok(Json(found(&api, &which.runtime).await?))
 }
 
-async fn found(api: &Api, runtime: &str) -> Result<Runtime> {
+/// The runtime of this name or id.
+pub(in crate::http) async fn found(api: &Api, runtime: &str) -> Result<Runtime> {
     api.store.runtime(runtime).await?.ok_or_else(|| {
         Error::not_found(format!(
             "there is no runtime `{runtime}`; `pvnctl runtimes list` shows those there are"
