@@ -182,6 +182,14 @@ impl Browser {
         self.cdp("Emulation.setEmulatedMedia", json!({"features": scheme}));
     }
 
+    /// Forgets who has signed in.
+    ///
+    /// # Panics
+    /// When the browser does not.
+    pub fn forget_cookies(&self) {
+        self.command("DELETE", "/cookie", &json!({})).expect("cookies can be forgotten");
+    }
+
     /// Whether scripts run from the next page on.
     pub fn scripts_run(&self, run: bool) {
         self.cdp("Emulation.setScriptExecutionDisabled", json!({"value": !run}));

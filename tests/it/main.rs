@@ -44,6 +44,8 @@ mod other_database;
 mod other_user;
 mod owner;
 mod pages;
+mod pages_access;
+mod pages_output;
 mod plan_secrets;
 mod plans;
 mod private_files;

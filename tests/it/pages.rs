@@ -41,7 +41,7 @@ runtime:
   custom:
     proxyRuntime: {runtime: local}
     apply:
-      taskConfig: {program: {name: fail, entrypoint: [sh, -c], cmd: ['echo "uploads 3 files"; printf "\033[1;31mError:\033[0m no such bucket <script>document.title = 1</script>\n" >&2; exit 7']}}
+      taskConfig: {program: {name: fail, entrypoint: [sh, -c], cmd: ['echo "uploads 3 files"; sleep 0.3; printf "\033[1;31mError:\033[0m no such bucket <script>document.title = 1</script>\n" >&2; sleep 0.3; echo "gives up"; exit 7']}}
 ---
 application:
   name: app
@@ -58,7 +58,7 @@ service: {name: upload, application: nightly}
 
 /// A scheduler with [`CONFIG`], both services released, and a browser that has signed in with the
 /// admin's token by the form.
-fn signed_in(test: &str) -> Option<(Scheduler, Browser)> {
+pub(crate) fn signed_in(test: &str) -> Option<(Scheduler, Browser)> {
     let mut scheduler = Scheduler::stopped();
     scheduler.run(&Start::default());
     let browser = Browser::start(test, scheduler.url())?;
@@ -66,14 +66,19 @@ fn signed_in(test: &str) -> Option<(Scheduler, Browser)> {
     scheduler.ok(&["services", "push", "web", "--app", "app"]);
     scheduler.ok(&["services", "push", "upload", "--app", "nightly"]);
     browser.open("/approvals");
-    browser.type_into("input[name=token]", &scheduler.token());
-    browser.click("main button");
+    sign_in(&browser, &scheduler.token());
     browser.shows("h1", "Approvals");
     assert_eq!(browser.path(), "/approvals", "signing in goes on to where somebody wanted to go");
     // The answer to whoever has not signed in is an error, which the browser notes.
     let noted = browser.complaints();
     assert!(noted.iter().all(|said| said.contains("401")), "{noted:?}");
     Some((scheduler, browser))
+}
+
+/// Signs in by the form that is shown.
+pub(crate) fn sign_in(browser: &Browser, token: &str) {
+    browser.type_into("input[name=token]", token);
+    browser.click("main button");
 }
 
 /// What a person on call does: sees what waits, reads the plan, approves, reads the job's log while
@@ -98,10 +103,10 @@ fn a_person_approves_a_plan_and_watches_it_converge() {
     browser.shows("#jobs li[data-kind=apply]", "Running");
     browser.script("document.querySelector('#jobs li[data-kind=apply] a').click()");
     browser.shows("h1", "apply of web");
-    browser.shows("#stdout", "step 3");
+    browser.shows("#log", "step 3");
     browser.script("window.notReloaded = true");
     std::fs::write(instances(&scheduler).join("go"), "").expect("a file can be written");
-    browser.shows("#stdout", "and the end");
+    browser.shows("#log", "and the end");
     browser.shows(".head", "Succeeded");
     assert_eq!(browser.script("return window.notReloaded"), Value::Bool(true));
     browser.open("/applications/app/services/web?channel=production");
@@ -150,8 +155,7 @@ fn a_page_says_when_it_is_not_connected_and_catches_up() {
     browser.shows("#offline", "Not connected");
     scheduler.run(&Start::default());
     browser.shows("h1", "Sign in");
-    browser.type_into("input[name=token]", &scheduler.token());
-    browser.click("main button");
+    sign_in(&browser, &scheduler.token());
     browser.shows("#failing", "nightly/upload");
 }
 
@@ -168,11 +172,16 @@ fn a_person_finds_out_why_a_job_failed() {
     browser.shows("#why", "no such bucket <script>");
     browser.click("#jobs li a");
     browser.shows(".head", "exit code 7");
-    browser.shows("#stdout", "uploads 3 files");
-    browser.shows("#stderr", "Error: no such bucket <script>document.title = 1</script>");
+    let printed = browser.shows("#log", "gives up");
+    let printed: Vec<_> = printed.lines().collect();
+    let failed = "Error: no such bucket <script>document.title = 1</script>";
+    assert_eq!(printed, ["uploads 3 files", failed, "gives up"], "as both streams came");
+    browser.click("#only-e");
+    assert_eq!(browser.text("#log").as_deref(), Some(failed), "stderr alone");
+    browser.click("#both");
     let colour = browser.script(
-        "return getComputedStyle(document.querySelector('#stderr .a31')).color \
-         !== getComputedStyle(document.querySelector('#stderr')).color",
+        "return getComputedStyle(document.querySelector('#log .e .a31')).color \
+         !== getComputedStyle(document.querySelector('#log')).color",
     );
     assert_eq!(colour, Value::Bool(true), "its colours are seen");
     assert_ne!(browser.script("return document.title"), "1");
@@ -247,34 +256,45 @@ fn keys_find_go_walk_and_open() {
     assert_eq!(browser.path(), "/services?name=we");
 }
 
+/// The name and path of every page, when production waits for its approval.
+pub(crate) fn all_pages(scheduler: &Scheduler) -> Vec<(&'static str, String)> {
+    let jobs = scheduler.json(&["jobs", "list", "--app", "nightly", "--service", "upload"]);
+    let releases = scheduler.json(&["releases", "list", "--app", "app", "--service", "web"]);
+    let job = jobs[0]["id"].as_str().expect("a job has an id").to_owned();
+    let release = releases[0]["release"].as_str().expect("a release has an id").to_owned();
+    let service = "/applications/app/services/web";
+    [
+        ("overview", "/".to_owned()),
+        ("services", "/services".to_owned()),
+        ("service", format!("{service}?channel=production")),
+        ("converged", format!("{service}?channel=staging")),
+        ("failed", "/applications/nightly/services/upload".to_owned()),
+        ("deploy", format!("{service}/deploy")),
+        ("rollback", format!("{service}/rollback")),
+        ("job", format!("/jobs/{job}")),
+        ("jobs", "/jobs".to_owned()),
+        ("approvals", "/approvals".to_owned()),
+        ("releases", "/releases".to_owned()),
+        ("release", format!("/releases/{release}")),
+        ("runtimes", "/runtimes".to_owned()),
+        ("runtime", "/runtimes/files".to_owned()),
+        ("configs", "/configs".to_owned()),
+        ("document", "/configs/document?kind=service&application=app&name=web".to_owned()),
+        ("audit", "/audit".to_owned()),
+        ("refused", "/services?application=nobody".to_owned()),
+        ("nowhere", "/nowhere".to_owned()),
+        ("sign-in", "/sign-in".to_owned()),
+    ]
+    .into()
+}
+
 /// Every page in light, dark and on a phone: nothing is wider than its window. With
 /// `PVN_PICTURES=DIRECTORY` a picture of each is written there, for people to look at.
 #[test]
 fn every_page_fits_its_window_and_can_be_pictured() {
     let test = "every_page_fits_its_window_and_can_be_pictured";
     let Some((scheduler, browser)) = signed_in(test) else { return };
-    let jobs = scheduler.json(&["jobs", "list", "--app", "nightly", "--service", "upload"]);
-    let releases = scheduler.json(&["releases", "list", "--app", "app", "--service", "web"]);
-    let job = format!("/jobs/{}", jobs[0]["id"].as_str().expect("a job has an id"));
-    let release =
-        format!("/releases/{}", releases[0]["release"].as_str().expect("a release has an id"));
-    let pages = [
-        ("overview", "/"),
-        ("services", "/services"),
-        ("service", "/applications/app/services/web?channel=production"),
-        ("converged", "/applications/app/services/web?channel=staging"),
-        ("failed", "/applications/nightly/services/upload"),
-        ("deploy", "/applications/app/services/web/deploy"),
-        ("job", &job),
-        ("jobs", "/jobs"),
-        ("approvals", "/approvals"),
-        ("releases", "/releases"),
-        ("release", &release),
-        ("runtimes", "/runtimes"),
-        ("audit", "/audit"),
-        ("refused", "/services?application=nobody"),
-        ("sign-in", "/sign-in"),
-    ];
+    let pages = all_pages(&scheduler);
     scheduler.channel_becomes("web", "production", "WAITING_MANUAL_APPROVAL");
     let pictures = std::env::var_os("PVN_PICTURES").map(|path| repository().join(path));
     for look in LOOKS {
@@ -291,6 +311,7 @@ fn every_page_fits_its_window_and_can_be_pictured() {
         }
     }
     let noted = browser.complaints();
-    let is_expected = |said: &String| said.contains("application=nobody") && said.contains("404");
+    let is_wrong = |said: &String| said.contains("application=nobody") || said.contains("/nowhere");
+    let is_expected = |said: &String| is_wrong(said) && said.contains("404");
     assert!(noted.iter().all(is_expected), "{noted:?}");
 }
