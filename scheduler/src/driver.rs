@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::limiter::Limits;
-use schema::api::{DecisionRequest, Diagnostic, RefreshRequest};
+use schema::api::{DecisionRequest, Diagnostic, PauseRequest, RefreshRequest};
 use schema::id::InstanceId;
 use schema::log_kind::LogKind;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -115,7 +115,7 @@ pub enum Ask {
     /// Say no to an approval.
     Reject(DecisionRequest),
     /// Stop fetch and apply.
-    Pause,
+    Pause(PauseRequest),
     /// Undo `Pause`.
     Resume,
     /// Look at it now.

@@ -135,6 +135,20 @@ pub struct LeakedProcess {
 }
 
 impl Report {
+    /// That the command was killed, or ran out of memory, as people are told everywhere: the
+    /// subject is the command. `None` where it ended by itself with its exit code.
+    pub fn killed_in_words(&self) -> Option<String> {
+        let why = if self.oom_killed { " (out of memory)" } else { "" };
+        match (&self.signal, self.exit_code) {
+            (Some(signal), _) => Some(format!("was killed by {signal}{why}")),
+            (None, Some(code)) if self.oom_killed => {
+                Some(format!("ended with exit code {code}{why}"))
+            }
+            (None, None) if self.oom_killed => Some("ran out of memory".to_owned()),
+            (None, _) => None,
+        }
+    }
+
     /// What it says of the streams is not what is told: nobody kept them apart or counted them.
     pub fn forget_streams(&mut self) {
         (self.stdout_blob_id, self.stderr_blob_id, self.order_blob_id) = (None, None, None);

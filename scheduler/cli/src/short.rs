@@ -3,6 +3,8 @@
 
 use schema::id::{JobId, ReleaseId};
 
+use crate::when;
+
 /// Digits that are shown: of a million jobs one has a namesake in these once in four thousand
 /// looks, and the scheduler then asks for more.
 const DIGITS: usize = 8;
@@ -41,6 +43,11 @@ pub fn ids_in(text: &str) -> String {
         }
     }
     short + rest
+}
+
+/// A sentence of the scheduler's as people read it: ids in short, instants on their own clock.
+pub fn sentence(text: &str) -> String {
+    when::local_in(&ids_in(text))
 }
 
 fn is_whole(digits: &str) -> bool {

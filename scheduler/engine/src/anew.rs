@@ -42,6 +42,8 @@ pub struct Salvaged {
     pub paused: bool,
     /// Who did.
     pub paused_by: Option<String>,
+    /// What for, in their words.
+    pub pause_reason: Option<String>,
     /// Whether it is unknown.
     pub pause_is_assumed: bool,
     /// Whether this run of the daemon only looks.
@@ -65,6 +67,7 @@ impl State {
             desired,
             paused,
             paused_by,
+            pause_reason,
             pause_is_assumed,
             observer,
             deleted,
@@ -76,8 +79,8 @@ impl State {
         state.jobs = now.as_millis().unsigned_abs();
         state.watches = state.jobs;
         state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
-        (state.paused, state.paused_by, state.pause_is_assumed) =
-            (paused, paused_by, pause_is_assumed);
+        (state.paused, state.pause_is_assumed) = (paused, pause_is_assumed);
+        (state.paused_by, state.pause_reason) = (paused_by, pause_reason);
         state.observer = observer;
         (state.unsettled, state.unsettled_in) =
             (unsettled, unsettled_in.filter(|_| unsettled.is_some()));

@@ -97,10 +97,12 @@ pub enum Event {
         /// The person: name of the token.
         who: String,
     },
-    /// A person pauses the instance.
+    /// A person pauses the instance, or says of a paused one what for.
     Pause {
         /// The person.
         who: String,
+        /// What for, in their words.
+        reason: Option<String>,
     },
     /// A person lets a paused instance go on.
     Resume,

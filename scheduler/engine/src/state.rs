@@ -65,6 +65,9 @@ pub struct State {
     /// Who paused it: name of the token used; `None` also where a version of before paused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) paused_by: Option<String>,
+    /// What for, in that person's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pause_reason: Option<String>,
     /// Whether nobody is known to have paused it: what its row said of that was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pause_is_assumed: bool,
@@ -335,6 +338,7 @@ impl State {
             desired: None,
             paused: false,
             paused_by: None,
+            pause_reason: None,
             pause_is_assumed: false,
             observer: false,
             deleted: false,

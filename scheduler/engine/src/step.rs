@@ -54,7 +54,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
             state.decide(approval, who, decision, reason, now, &mut out)
         }
         Event::Disowned { who } => state.disown(&who, now, &mut out),
-        Event::Pause { who } => state.pause(who, now, &mut out),
+        Event::Pause { who, reason } => state.pause(who, reason, now, &mut out),
         Event::Resume => state.resume(now),
         Event::Observe(observer) => state.observer = observer,
         Event::Refresh { who, tries_again } => state.refresh(who, tries_again, now, &mut out),
@@ -216,12 +216,19 @@ impl State {
         }
     }
 
-    fn pause(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {
+    /// Of what is paused only a reason is news: it is another person's pause from then on.
+    fn pause(
+        &mut self,
+        who: String,
+        reason: Option<String>,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
         let is_sure = self.paused && !std::mem::take(&mut self.pause_is_assumed);
-        if is_sure {
+        if is_sure && reason.is_none() {
             return;
         }
-        self.paused_by = Some(who);
+        (self.paused_by, self.pause_reason) = (Some(who), reason);
         if !std::mem::replace(&mut self.paused, true) {
             stop_unwanted(&mut self.main, now, out);
             self.observed.forget_watch();
@@ -229,7 +236,7 @@ impl State {
     }
 
     fn resume(&mut self, now: Timestamp) {
-        (self.paused_by, self.pause_is_assumed) = (None, false);
+        (self.paused_by, self.pause_reason, self.pause_is_assumed) = (None, None, false);
         if std::mem::replace(&mut self.paused, false) {
             self.look_now(now);
         }

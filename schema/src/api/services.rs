@@ -275,6 +275,15 @@ request! {
 }
 
 request! {
+    /// Body of `POST …/channels/{channel}/pause`.
+    PauseRequest {
+        /// What for, in the person's words; told wherever the pause is. Whoever pauses what is
+        /// paused takes it over with their name where they give one.
+        reason: Option<String>,
+    }
+}
+
+request! {
     /// Body of `POST …/rollback`.
     RollbackRequest {
         /// To which version; absent means the one that the channels were converged at before.

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, Datelike, LocalResult, NaiveDateTime, TimeDelta, TimeZone, Utc};
+use chrono::{DateTime, Datelike, LocalResult, NaiveDateTime, TimeDelta, TimeZone, Timelike, Utc};
 use chrono_tz::{GapInfo, Tz};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -97,6 +97,15 @@ impl Schedule {
             .min()?
             .naive_utc();
         Some(instant(self.zone, time).into())
+    }
+
+    /// The instant as a clock in the schedule's own zone shows it, with the zone:
+    /// `Mon 2026-07-06 09:00 in Europe/Berlin`, with seconds where it has some. `None` for a
+    /// schedule in UTC, in which instants are written anyhow.
+    pub fn shown_in_zone(&self, at: Timestamp) -> Option<String> {
+        let shown = at.to_utc().with_timezone(&self.zone);
+        let format = if shown.second() == 0 { "%a %Y-%m-%d %H:%M" } else { "%a %Y-%m-%d %H:%M:%S" };
+        (self.zone != Tz::UTC).then(|| format!("{} in {}", shown.format(format), self.zone.name()))
     }
 
     /// Whether it names any instant at all; the 31st of February does not, in no time zone. Asked

@@ -372,3 +372,25 @@ fn wrong_text_says_what_is_expected() {
     let zone = Schedule::parse("0 0 * * * *", Some("Mars")).unwrap_err();
     assert!(zone.to_string().contains("Europe/Berlin"));
 }
+
+#[test]
+fn an_instant_is_shown_as_a_clock_in_the_zone_does() {
+    for (zone, at, expected) in [
+        (None, "2026-07-06T07:00:00Z", None),
+        (Some("UTC"), "2026-07-06T07:00:00Z", None),
+        (
+            Some("Europe/Berlin"),
+            "2026-07-06T07:00:00Z",
+            Some("Mon 2026-07-06 09:00 in Europe/Berlin"),
+        ),
+        (
+            Some("Asia/Kathmandu"),
+            "2026-12-31T20:00:05.5Z",
+            Some("Fri 2027-01-01 01:45:05 in Asia/Kathmandu"),
+        ),
+    ] {
+        let schedule = Schedule::parse("0 9 * * *", zone).unwrap();
+        let shown = schedule.shown_in_zone(at.parse().unwrap());
+        assert_eq!(shown.as_deref(), expected, "{zone:?}");
+    }
+}

@@ -101,7 +101,7 @@ pub(crate) fn rows(entries: &[LogEntry]) -> Table {
             whose(entry).into(),
             entry.actor.as_deref().unwrap_or_default().into(),
             entry.origin.as_deref().unwrap_or_default().into(),
-            short::ids_in(&entry.message).into(),
+            short::sentence(&entry.message).into(),
         ]);
     }
     rows
@@ -128,6 +128,6 @@ fn line(entry: &LogEntry) -> String {
         "{}  {}  {whose}{}{by}\n",
         entry.at,
         one_line(&entry.kind),
-        short::ids_in(&one_line(&entry.message))
+        short::sentence(&one_line(&entry.message))
     )
 }

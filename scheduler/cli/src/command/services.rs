@@ -1,6 +1,6 @@
 //! `pvnctl services`: see, release, approve and steer services.
 
-mod approve;
+pub(crate) mod approve;
 mod decision;
 pub mod explain;
 pub mod get;
@@ -49,7 +49,7 @@ pub enum ServiceVerb {
     /// Try again now: ends FAILED, back-off and grace period
     Retry(ChannelArgument),
     /// Stop fetch and apply of a service in a channel
-    Pause(ChannelArgument),
+    Pause(steer::PauseArguments),
     /// Undo `pause`
     Resume(ChannelArgument),
     /// Make a release that goes back to an earlier version
@@ -88,7 +88,7 @@ pub async fn act(verb: ServiceVerb, client: &Client, console: &mut Console) -> R
             steer::perform("refresh", &instance, client, console).await
         }
         ServiceVerb::Retry(instance) => steer::perform("retry", &instance, client, console).await,
-        ServiceVerb::Pause(instance) => steer::perform("pause", &instance, client, console).await,
+        ServiceVerb::Pause(arguments) => steer::pause(&arguments, client, console).await,
         ServiceVerb::Resume(instance) => steer::perform("resume", &instance, client, console).await,
         ServiceVerb::Rollback(arguments) => rollback::perform(&arguments, client, console).await,
         ServiceVerb::Explain(arguments) => explain::perform(&arguments, client, console).await,

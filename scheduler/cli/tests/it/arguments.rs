@@ -191,3 +191,19 @@ fn every_command_is_in_the_guide_and_every_command_of_the_guide_is_there() {
         );
     }
 }
+
+#[test]
+fn a_pause_says_what_it_is_for() {
+    let path = "POST /v1/applications/shop/services/web/channels/eu/pause";
+    let paused = json!({
+        "channel": "eu", "channelId": format!("rch-{}", "0".repeat(32)), "runtime": "vm", "status": "PAUSED", "reason": null,
+        "message": "paused by ann (disk swap)", "desiredVersion": "web-1", "since": "2026-01-01T00:00:00.000Z", "objects": [],
+        "info": [], "approvals": [], "paused": true, "observer": false,
+    });
+    let server = Server::answering([answer(path, 200, paused)]);
+    let ran =
+        run_with(Some(&server), &["pause", "shop/web@eu", "--reason", "disk swap"], b"", None);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("paused by ann (disk swap)"), "{}", ran.stderr);
+    assert_eq!(server.seen(), [format!(r#"{path} {{"reason":"disk swap"}}"#)]);
+}

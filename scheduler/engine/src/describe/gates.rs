@@ -92,7 +92,7 @@ impl State {
     pub(super) fn describe_window(&self, opens_at: Option<Timestamp>) -> Description<'static> {
         let opens = opens_at.map_or_else(
             || "never opens again: change its schedule".to_owned(),
-            |at| format!("opens at {at}"),
+            |at| format!("opens at {}", self.in_window_zone(at)),
         );
         let lapses = opens_at
             .and_then(|at| self.lapses(at))
@@ -107,6 +107,16 @@ impl State {
         Description::new(Status::WaitingPreconditions, reason, message, way_out)
             .because([Because::ApplyEnded])
             .besides(opens_at.map(Because::Lapses))
+    }
+
+    /// The instant, and how a clock in the zone of the window shows it: whoever wrote the window
+    /// thinks in that one.
+    pub(crate) fn in_window_zone(&self, at: Timestamp) -> String {
+        let window = self.desired().and_then(|desired| desired.apply.window.as_ref());
+        match window.and_then(|window| window.opens.shown_in_zone(at)) {
+            Some(shown) => format!("{at} ({shown})"),
+            None => at.to_string(),
+        }
     }
 
     /// All gates are open; after a moment without a place people are told that a limit is full.
@@ -187,7 +197,9 @@ impl State {
                 "`pvnctl services retry` ends that {} is rejected",
                 name_of(&self.approvals[at])
             ),
-            ShutGate::Window(Some(opens_at)) => format!("the apply window opens at {opens_at}"),
+            ShutGate::Window(Some(opens_at)) => {
+                format!("the apply window opens at {}", self.in_window_zone(opens_at))
+            }
             ShutGate::Window(None) => {
                 "the schedule of the apply window has an instant left".to_owned()
             }

@@ -49,15 +49,16 @@ impl State {
             .besides(ended_badly.then_some(Because::ApplyEnded))
     }
 
-    /// Who paused it, without a subject.
+    /// Who paused it and what for, without a subject.
     pub(crate) fn paused_in_words(&self) -> String {
         if self.pause_is_assumed {
             return "paused, because nobody knows any more whether a person had paused it"
                 .to_owned();
         }
-        match &self.paused_by {
-            Some(who) => format!("paused by {who}"),
-            None => "paused by a person".to_owned(),
+        let who = self.paused_by.as_deref().unwrap_or("a person");
+        match &self.pause_reason {
+            Some(reason) => format!("paused by {who} ({reason})"),
+            None => format!("paused by {who}"),
         }
     }
 

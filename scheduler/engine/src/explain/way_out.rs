@@ -205,13 +205,12 @@ impl CauseChain<'_> {
 
     fn window_opens(&mut self, opens_at: Option<Timestamp>) {
         let text = match opens_at {
-            Some(_) => "the apply window is shut until then",
-            None => {
-                "the schedule of the apply window has no instant left; change it in the runtime's \
-                 config"
-            }
+            Some(at) => format!("the apply window is shut until {}", self.state.in_window_zone(at)),
+            None => "the schedule of the apply window has no instant left; change it in the \
+                     runtime's config"
+                .to_owned(),
         };
-        self.say(CauseCode::WindowShut, text.into(), self.since(), opens_at);
+        self.say(CauseCode::WindowShut, text, self.since(), opens_at);
     }
 }
 

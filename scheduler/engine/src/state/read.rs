@@ -156,6 +156,11 @@ impl State {
         self.paused_by.as_deref()
     }
 
+    /// What for, in their words.
+    pub fn pause_reason(&self) -> Option<&str> {
+        self.pause_reason.as_deref()
+    }
+
     /// Whether somebody rejected what it pursues before anything of it began, and nobody has asked
     /// anew.
     pub fn is_refused(&self) -> bool {

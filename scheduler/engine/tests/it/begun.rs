@@ -27,7 +27,7 @@ fn p8_a_start_that_came_to_nothing_leaves_a_yes_with_the_plan_it_was_given_for()
         // Its wrapper was there, and let nothing run.
         it.begins(apply.job);
         it.ends(apply.job, Outcome::NotStarted { why: "not found".to_owned(), surroundings });
-        it.send(Event::Pause { who: "ann".to_owned() });
+        it.send(Event::Pause { who: "ann".to_owned(), reason: None });
         it.send(Event::Resume);
         let mut same = it.clone();
         it.run_with(Fetch, 2, plan("b", "17 to destroy"));
@@ -66,7 +66,7 @@ fn p8_a_yes_to_other_commands_is_for_the_plan_that_was_shown_with_them() {
     it.until(600).run_with(Fetch, 2, plan("b", "2 to add"));
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
     it.approve("ann");
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     it.send(Event::Resume);
     it.run_with(Fetch, 2, plan("c", "17 to destroy"));
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
@@ -79,7 +79,7 @@ fn p8_a_yes_is_for_the_explanation_that_was_left_whether_or_not_it_can_be_shown(
     let mut it = Scenario::new(asks_once());
     it.run_with(Fetch, 2, unreadable("1 to add"));
     it.approve("ann");
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     it.send(Event::Resume);
     it.run_with(Fetch, 2, unreadable("17 to destroy"));
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
@@ -95,7 +95,7 @@ fn p8_a_yes_to_words_is_not_for_work_without_any() {
         let mut it = Scenario::new(Desired { gates: vec![manual(false, first)], ..exit_code() });
         it.run_with(Fetch, 2, plan("a", "1 to add"));
         it.approve("ann");
-        it.send(Event::Pause { who: "ann".to_owned() });
+        it.send(Event::Pause { who: "ann".to_owned(), reason: None });
         it.send(Event::Resume);
         it.run_with(Fetch, 2, silent("destroy all"));
         it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");

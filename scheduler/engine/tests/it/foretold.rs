@@ -241,7 +241,7 @@ fn a_pause_says_what_failed_before_it() {
     it.run(Fetch, 2);
     it.run(Apply, 9);
     it.is("FAILED APPLY_FAILED");
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     it.is("PAUSED");
     says(&it, "paused by ann; `pvnctl services resume` goes on; before that apply job-");
     says(&it, "exit code 9");
@@ -268,7 +268,7 @@ fn what_becomes_of_an_apply_is_told_of_a_pause_as_it_is() {
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 2);
     let apply = it.start(Apply).job;
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     says(
         &it,
         "is starting: it is withdrawn if its command has not begun, and else goes on to its end",

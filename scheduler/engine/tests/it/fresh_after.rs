@@ -71,7 +71,7 @@ fn a_fetch_after_something_happened_looks_itself() {
             until_due(it);
         }),
         ("a pause", |it| {
-            it.send(Event::Pause { who: "ann".to_owned() });
+            it.send(Event::Pause { who: "ann".to_owned(), reason: None });
             it.send(Event::Resume);
         }),
     ];

@@ -9,6 +9,7 @@ mod destroys;
 mod failed_objects;
 mod foretold;
 mod fresh_after;
+mod in_words;
 mod outdated;
 mod progress;
 mod refused;

@@ -136,7 +136,7 @@ fn whoever_wants_to_know_is_told_when_fetch_has_looked_and_nothing_else_ends() {
     );
     it.is("FAILED APPLY_FAILED");
 
-    it.send(Event::Pause { who: "ann".to_owned() }).clear();
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None }).clear();
     it.send(asks(false));
     assert!(!it.wants(Fetch));
 }

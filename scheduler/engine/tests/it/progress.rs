@@ -138,7 +138,7 @@ fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
             it.ends(job, outcome);
             it.run(Fetch, 0);
         }),
-        ("paused", |it, _| drop(it.send(Event::Pause { who: "ann".to_owned() }))),
+        ("paused", |it, _| drop(it.send(Event::Pause { who: "ann".to_owned(), reason: None }))),
         ("observer", |it, _| drop(it.send(Event::Observe(true)))),
         ("cancelled", |it, job| {
             it.send(Event::Cancel { job, who: "ann".to_owned() });

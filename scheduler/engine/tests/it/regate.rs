@@ -303,7 +303,7 @@ fn p2_where_no_fetch_can_tell_a_config_is_no_order_to_apply() {
     it.is("CONVERGED");
     // While it is paused, and while an apply runs.
     let third = Desired { apply_id: Some("z".to_owned()), ..first.clone() };
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     it.recompiled(&newer(&third, 2));
     it.send(Event::Resume);
     it.is("CONVERGED");

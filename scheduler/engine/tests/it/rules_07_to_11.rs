@@ -322,7 +322,7 @@ fn rule_09_cancelling_what_is_over_does_nothing() {
 fn rule_10_pause_stops_fetch_and_apply() {
     let mut it = Scenario::new(with_info());
     it.run(Fetch, 2);
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     it.is("PAUSED");
     it.until(10_000);
     it.declines(Fetch);
@@ -338,7 +338,7 @@ fn rule_10_pause_stops_fetch_and_apply() {
 fn rule_10_pause_stops_a_running_fetch_and_never_a_running_apply() {
     let mut it = Scenario::new(exit_code());
     let fetch = it.start(Fetch);
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     assert_eq!(it.stops(), [(fetch.job, StopReason::NotWanted)]);
     let outcome = it.exited(143, FetchResult::default());
     it.ends(fetch.job, outcome);
@@ -346,7 +346,7 @@ fn rule_10_pause_stops_a_running_fetch_and_never_a_running_apply() {
     it.is("CONVERGING NO_CURRENT_STATE");
     it.run(Fetch, 2);
     it.start(Apply);
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     assert_eq!(it.stops().len(), 1);
     it.is("PAUSED");
 }

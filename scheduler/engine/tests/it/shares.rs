@@ -320,7 +320,7 @@ fn rule_11_an_apply_that_may_still_run_is_told_also_where_all_is_well() {
         message.contains(&format!("{} was given up and may still run", apply.job)),
         "{message}"
     );
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     assert_eq!(told(&it).len(), 1, "a pause hides nothing");
     it.send(Event::Resume);
     it.send(Event::Retry { who: "ann".to_owned() });

@@ -134,7 +134,7 @@ fn p4_what_is_of_another_generation_or_of_a_job_changes_nothing_in_any_state() {
     let apply = it.start(Apply);
     late(&it);
     it.begins(apply.job);
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     assert_eq!(it.state().watch_generation(), None, "nobody watches what is paused");
     late(&it);
     let outcome = it.exited(0, Default::default());

@@ -138,7 +138,7 @@ pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
     match random.below(13) {
         0..=4 => decide(state, random, 5),
-        5 => Some(Event::Pause { who: "ann".to_owned() }),
+        5 => Some(Event::Pause { who: "ann".to_owned(), reason: None }),
         6 | 7 => Some(Event::Resume),
         8 => Some(Event::Observe(random.one_in(3))),
         9 => Some(Event::Retry { who }),

@@ -3,7 +3,7 @@
 use engine::State;
 use engine::action::StopReason;
 use engine::event::Event;
-use schema::api::RefreshRequest;
+use schema::api::{PauseRequest, RefreshRequest};
 use schema::id::{InstanceId, JobId};
 use schema::log_kind::LogKind;
 use schema::status::{Decision, JobKind};
@@ -34,7 +34,7 @@ impl DriverLoop {
         let names = kept.names.clone();
         let label = names.label();
         if kept.state.is_deleted()
-            && matches!(ask, Ask::Pause | Ask::Resume | Ask::Refresh(_) | Ask::Retry)
+            && matches!(ask, Ask::Pause(_) | Ask::Resume | Ask::Refresh(_) | Ask::Retry)
         {
             return Err(deleted(kept));
         }
@@ -47,7 +47,7 @@ impl DriverLoop {
         let events: Vec<(InstanceId, Event)> = match ask {
             Ask::Approve(request) => decide(request, Decision::Approve)?,
             Ask::Reject(request) => decide(request, Decision::Reject)?,
-            Ask::Pause => vec![(id, Event::Pause { who: caller.who.clone() })],
+            Ask::Pause(request) => vec![(id, pause(request, caller))],
             Ask::Resume => vec![(id, Event::Resume)],
             Ask::Refresh(_) | Ask::Retry if kept.state.desired().is_none() => {
                 return Err(Refusal::Conflict(format!(
@@ -68,18 +68,18 @@ impl DriverLoop {
                 vec![(id, Event::Retry { who: caller.who.clone() })]
             }
         };
-        let paused = kept.state.is_paused();
+        let before = paused(&kept.state);
         for (instance, event) in events {
             batch.send(&mut self.world, instance, event, Some(caller));
         }
-        let now_paused = self.world.instances.get(&id).is_some_and(|kept| kept.state.is_paused());
-        if now_paused != paused {
-            let (kind, does) = if now_paused {
-                (LogKind::InstancePause, "pauses")
-            } else {
-                (LogKind::InstanceResume, "resumes")
+        let after = self.world.instances.get(&id).and_then(|kept| paused(&kept.state));
+        if after != before {
+            let (kind, does, why) = match after {
+                Some((_, why)) => (LogKind::InstancePause, "pauses", why),
+                None => (LogKind::InstanceResume, "resumes", None),
             };
-            let message = format!("{} {does} {label}", caller.who);
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            let message = format!("{} {does} {label}{why}", caller.who);
             batch.log(
                 &mut self.world,
                 Some(&names),
@@ -144,6 +144,18 @@ impl DriverLoop {
         self.cancel_once(batch, id, caller);
         Ok(())
     }
+}
+
+fn pause(request: PauseRequest, caller: &Caller) -> Event {
+    let reason = request.reason.map(|reason| reason.trim().to_owned());
+    let reason = reason.filter(|reason| !reason.is_empty());
+    Event::Pause { who: caller.who.clone(), reason }
+}
+
+/// By whom it is paused, and what for.
+fn paused(state: &State) -> Option<(Option<String>, Option<String>)> {
+    let [by, why] = [state.paused_by(), state.pause_reason()];
+    state.is_paused().then(|| (by.map(str::to_owned), why.map(str::to_owned)))
 }
 
 fn deleted(kept: &InstanceEntry) -> Refusal {

@@ -31,12 +31,8 @@ pub(super) fn left_behind(report: &Report, asked: &JobPurpose<'_>) -> Option<Str
 }
 
 pub(super) fn failed_message(report: &Report, code: i32, words: &Words) -> String {
-    let ended = match &report.signal {
-        Some(signal) if report.oom_killed => format!("killed by {signal} (out of memory)"),
-        Some(signal) => format!("killed by {signal}"),
-        None if report.oom_killed => format!("ended with exit code {code} (out of memory)"),
-        None => format!("ended with exit code {code}"),
-    };
+    let ended = report.killed_in_words();
+    let ended = ended.unwrap_or_else(|| format!("ended with exit code {code}"));
     match &words.stderr {
         Some(said) => format!("{ended}: {said}"),
         None => ended,

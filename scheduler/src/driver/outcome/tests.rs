@@ -43,13 +43,19 @@ fn an_exit_code_succeeds_where_it_has_a_meaning() {
     check(json!({"exitCode": 3}), &FETCH, JobStatus::Failed, Some(3), "ended with exit code 3");
     let apply = JobPurpose { kind: JobKind::Apply, ..FETCH };
     check(json!({"exitCode": 2}), &apply, JobStatus::Failed, Some(2), "ended with exit code 2");
-    check(json!({"signal": "SIGKILL"}), &apply, JobStatus::Failed, Some(137), "killed by SIGKILL");
+    check(
+        json!({"signal": "SIGKILL"}),
+        &apply,
+        JobStatus::Failed,
+        Some(137),
+        "was killed by SIGKILL",
+    );
     check(
         json!({"signal": "SIGRTMIN+3"}),
         &apply,
         JobStatus::Failed,
         Some(165),
-        "killed by SIGRTMIN+3",
+        "was killed by SIGRTMIN+3",
     );
 }
 
@@ -77,7 +83,7 @@ fn a_failed_job_says_its_last_line_of_stderr_and_work_what_was_printed() {
     assert_eq!(
         said(killed),
         (
-            "killed by SIGKILL (out of memory): no credentials".into(),
+            "was killed by SIGKILL (out of memory): no credentials".into(),
             "out of memory; no credentials".into()
         )
     );

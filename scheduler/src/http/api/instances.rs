@@ -3,7 +3,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use schema::api::{DecisionRequest, Explanation, Instance, RefreshRequest, RunRequest, RunStarted};
+use schema::api::{
+    DecisionRequest, Explanation, Instance, PauseRequest, RefreshRequest, RunRequest, RunStarted,
+};
 use schema::status::JobKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,9 +128,9 @@ async fn pause(
     State(api): State<Api>,
     Admin(caller): Admin,
     PathParams(which): PathParams<Which>,
-    _: JsonBody<Nothing>,
+    JsonBody(request): JsonBody<PauseRequest>,
 ) -> Result<Json<Instance>> {
-    ask(&api, which.into(), Ask::Pause, caller).await
+    ask(&api, which.into(), Ask::Pause(request), caller).await
 }
 
 async fn resume(

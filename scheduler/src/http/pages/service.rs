@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use pages::frame::NavEntry;
 use pages::{ServiceDetails, most_urgent};
-use schema::api::{DecisionRequest, RefreshRequest};
+use schema::api::{DecisionRequest, PauseRequest, RefreshRequest};
 use schema::status::JobKind;
 use serde::Deserialize;
 
@@ -177,7 +177,7 @@ async fn pause(
     Admin(caller): Admin,
     PathParams(path): PathParams<ChannelPath>,
 ) -> Result<Response> {
-    ask(&api, path, Ask::Pause, caller).await
+    ask(&api, path, Ask::Pause(PauseRequest::default()), caller).await
 }
 
 async fn resume(

@@ -23,7 +23,7 @@ pub(super) async fn perform(
 fn page(job: &Job, paper: &Paper) -> String {
     let mut text = paper.table(&rows(std::slice::from_ref(job)));
     if !job.message.is_empty() {
-        text += &format!("\n{}\n", short::ids_in(&harmless(&job.message)));
+        text += &format!("\n{}\n", short::sentence(&harmless(&job.message)));
     }
     let Some(report) = &job.report else { return text };
     // Every wrapper says which version it is.
@@ -34,12 +34,11 @@ fn page(job: &Job, paper: &Paper) -> String {
     let is_held_open = !report.leaked.is_empty();
     let is_incomplete = report.output_incomplete && !is_uncounted;
     let mut facts: Vec<String> = Vec::new();
-    facts.extend(report.signal.as_ref().map(|signal| format!("ended by {signal}")));
+    facts.extend(report.killed_in_words());
     facts.extend(report.exec_error.as_ref().map(|error| format!("could not be started: {error}")));
     for (so, what) in [
         (report.timed_out, "ran into its timeout"),
-        (report.killed_after_grace, "did not heed the first signal and was killed"),
-        (report.oom_killed, "was killed for lack of memory"),
+        (report.killed_after_grace, "did not heed the first signal"),
         (report.truncated, "printed more than is kept; head and tail are there"),
         (
             is_incomplete && is_held_open,

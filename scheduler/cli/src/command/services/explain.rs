@@ -29,8 +29,17 @@ pub(super) async fn perform(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let instance = arguments.instance.resolve(client).await?;
+    show(&instance, client, console).await
+}
+
+/// The same of an instance that is known.
+pub(crate) async fn show(
+    instance: &InstancePath,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let explanation: Explanation = client.get(&instance.path("explain"), &[]).await?;
-    console.print(&explanation, |paper| page(&instance, &explanation, paper))?;
+    console.print(&explanation, |paper| page(instance, &explanation, paper))?;
     ill::note(client, console).await
 }
 
@@ -59,7 +68,7 @@ pub(crate) fn page(instance: &InstancePath, explanation: &Explanation, paper: &P
     let reason = explanation.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let mut text = paper.heading(&format!("{} is {}{reason}", instance.say(), explanation.status));
     if !explanation.message.is_empty() {
-        text += &paper.prose(&short::ids_in(&one_line(&explanation.message)));
+        text += &paper.prose(&short::sentence(&one_line(&explanation.message)));
     }
     if !explanation.causes.is_empty() {
         let mut causes =
@@ -69,14 +78,14 @@ pub(crate) fn page(instance: &InstancePath, explanation: &Explanation, paper: &P
                 cause.code.as_str().into(),
                 cause.since.map(|since| when::ago(since, now)).unwrap_or_default().into(),
                 cause.until.map(|until| when::until(until, now)).unwrap_or_default().into(),
-                short::ids_in(&cause.message).into(),
+                short::sentence(&cause.message).into(),
             ]);
         }
         let causes = paper.table(&causes);
         let causes_told = explanation.causes.iter().map(|cause| &cause.message);
         let told: Vec<String> = std::iter::once(&explanation.message)
             .chain(causes_told)
-            .map(|told| short::ids_in(&one_line(told)))
+            .map(|told| short::sentence(&one_line(told)))
             .collect();
         text += &format!("\n{causes}");
         let commands = commands(&told, &text, instance, &paper.typed);

@@ -105,7 +105,7 @@ fn channels(service: &Service) -> Table {
             instance.desired_version.as_deref().unwrap_or_default().into(),
             when::ago(instance.since, now).into(),
             instance.next_action_at.map(|at| when::until(at, now)).unwrap_or_default().into(),
-            short::ids_in(&told(service, instance)).into(),
+            short::sentence(&told(service, instance)).into(),
         ]);
     }
     table

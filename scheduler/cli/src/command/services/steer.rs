@@ -1,12 +1,35 @@
 //! `pvnctl services refresh`, `retry`, `pause` and `resume`.
 
-use schema::api::Instance;
+use clap::Args;
+use schema::api::{Instance, PauseRequest};
 use schema::status::Status;
+use serde::Serialize;
 
 use crate::address::ChannelArgument;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
+
+/// What can be typed after `pause`.
+#[derive(Debug, Args)]
+pub struct PauseArguments {
+    /// Which instance.
+    #[command(flatten)]
+    instance: ChannelArgument,
+    /// What for: told wherever the pause is, to those who find it
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Pauses it.
+pub(super) async fn pause(
+    arguments: &PauseArguments,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let request = PauseRequest { reason: arguments.reason.clone() };
+    send("pause", &arguments.instance, &request, client, console).await
+}
 
 /// Sends the wish.
 pub(super) async fn perform(
@@ -15,8 +38,18 @@ pub(super) async fn perform(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    send(what, instance, &serde_json::json!({}), client, console).await
+}
+
+async fn send<T: Serialize>(
+    what: &str,
+    instance: &ChannelArgument,
+    request: &T,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
     let instance = instance.resolve(client).await?;
-    let now: Instance = client.post(&instance.path(what), &serde_json::json!({})).await?;
+    let now: Instance = client.post(&instance.path(what), request).await?;
     let done = match what {
         "pause" => "paused",
         "resume" => "resumed",

@@ -53,7 +53,7 @@ fn p8_more_approvers_count_for_an_apply_that_nobody_has_used_its_yes_for_after_t
     it.run(Fetch, 0);
     it.until(1_000).run(Fetch, 2);
     it.approve("ann");
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     it.send(Event::Desired(Box::new(Desired { gates: vec![manual(true, 2)], ..desired })));
     it.send(Event::Resume);
     it.run(Fetch, 2);

@@ -144,7 +144,7 @@ const STORIES: &[Story] = &[
     }),
     ("ready for a place", "STARTS_NOW", || Scenario::new(apply_only())),
     ("paused", "PAUSED", || {
-        told(exit_code(), |it| drop(it.send(Event::Pause { who: "ann".to_owned() })))
+        told(exit_code(), |it| drop(it.send(Event::Pause { who: "ann".to_owned(), reason: None })))
     }),
     ("only looking", "OBSERVER", || {
         told(exit_code(), |it| {
