@@ -8,10 +8,12 @@
 //! the same data goes on where it was.
 
 mod arguments;
+mod doing;
 mod ending;
 mod files;
 mod found;
 mod memory;
+mod output;
 mod secrets;
 mod session;
 mod story;

@@ -15,6 +15,7 @@ use crate::args::{Colour, OutputFormat};
 use crate::client::Listed;
 use crate::diagnostics;
 use crate::failure::Failure;
+use crate::keyboard::Keyboard;
 use crate::output_name::OutputName;
 use crate::table::{Table, harmless};
 use crate::typed::Typed;
@@ -127,6 +128,13 @@ impl Console {
         self.out.size(self.is_of_process.then(io::stdout))
     }
 
+    /// Single keys of the person who watches stdout, if that is a terminal and so is stdin.
+    pub fn keyboard(&self) -> Option<Keyboard> {
+        (self.is_of_process && self.can_ask && self.out.width.is_some())
+            .then(Keyboard::take)
+            .flatten()
+    }
+
     /// Whether a person can be asked something.
     pub fn can_ask(&self) -> bool {
         self.can_ask
@@ -203,6 +211,11 @@ impl Console {
     /// What people's output is laid out for on a terminal of this width.
     pub fn paper(&self, width: u16) -> Paper {
         self.on_paper(Some(width))
+    }
+
+    /// The same for what is said on stderr.
+    pub fn talk_paper(&self, width: u16) -> Paper {
+        Paper { colour: self.err.colour, ..self.on_paper(Some(width)) }
     }
 
     fn on_paper(&self, width: Option<u16>) -> Paper {

@@ -14,12 +14,14 @@ pub mod diff;
 pub mod discover;
 pub mod failure;
 pub mod files;
+pub mod keyboard;
 pub mod live;
 pub mod named;
 pub mod output_name;
 pub mod short;
 pub mod table;
 pub mod typed;
+pub mod under_way;
 pub mod wait;
 pub mod when;
 

@@ -2,6 +2,7 @@
 //! --until-converged`. What is so is judged by a pure function over the whole state; the loop only
 //! looks again and again, so nothing can be missed.
 
+mod beneath;
 mod goal;
 mod progress;
 mod words;
@@ -101,6 +102,7 @@ pub async fn until_converged(
                 Err(failure) => return Err(failure),
             }
         }
+        progress.look(still_open.iter().map(|index| &goals[*index]), client, console).await;
         open.extend(still_open);
         progress.show(console, &goals, &seen)?;
         if open.is_empty() {
@@ -109,10 +111,9 @@ pub async fn until_converged(
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             progress.finish(console, &goals, &seen)?;
-            return Err(if lost {
-                words::silent(client, timeout, reached)
-            } else {
-                words::timed_out(&goals, &seen, timeout)
+            return Err(match lost {
+                true => words::silent(client, timeout, reached),
+                false => words::timed_out(&goals, &seen, timeout),
             });
         }
         tokio::time::sleep(LOOK_EVERY.min(left)).await;

@@ -16,14 +16,19 @@ use schema::api::{LogEntry, Service};
 use tokio::time::Instant;
 
 use super::arguments::Arguments;
+use super::doing::DevDoing;
 use super::ending::{FailuresTold, Standings};
 use super::files::{self, ApplyResult, DevInputs, Wish};
+use super::output::OutputsTold;
 use super::watch::ConfigWatch;
 use super::{USUAL, found, memory, secrets, story};
 use crate::daemon::Daemon;
 
 /// How often `--until-converged` looks, besides after a failure that was told.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How often what runs is shown: elapsed times are told in seconds.
+const DRAW_EVERY: Duration = Duration::from_secs(1);
 
 /// How long the events of before an end are waited for: they are on their way.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(2);
@@ -54,6 +59,8 @@ pub(super) struct Session {
     wishes: Vec<Wish>,
     complaint: Option<Complaint>,
     failures: FailuresTold,
+    outputs: OutputsTold,
+    doing: DevDoing,
     has_applied: bool,
     /// Whether no earlier run released anything from this data directory.
     is_new: bool,
@@ -100,6 +107,8 @@ impl Session {
             wishes: Vec::new(),
             complaint: None,
             failures: FailuresTold::default(),
+            outputs: OutputsTold::default(),
+            doing: DevDoing::default(),
             has_applied: false,
             is_new,
             started: Instant::now(),
@@ -131,6 +140,8 @@ impl Session {
             self.started + Duration::from_millis(self.arguments.timeout.as_ms().unsigned_abs());
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut pulse = tokio::time::interval(DRAW_EVERY);
+        pulse.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let is_to_look = tokio::select! {
                 broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
@@ -146,12 +157,17 @@ impl Session {
                     false
                 }
                 _ = look.tick(), if self.arguments.until_converged => true,
+                _ = pulse.tick() => {
+                    self.doing.draw(&self.client, console).await?;
+                    false
+                }
             };
             if is_to_look
                 && self.arguments.until_converged
                 && let Some(end) = self.end(deadline, console).await?
                 && let Some((code, said)) = self.for_files(end, deadline)
             {
+                self.doing.clear(console)?;
                 if code == 0 && self.is_new {
                     self.tell_what_was_found(console).await?;
                 }
@@ -190,6 +206,7 @@ impl Session {
         configs: &Files,
         console: &mut Console,
     ) -> Result<(), Failure> {
+        self.doing.clear(console)?;
         let is_start = !std::mem::replace(&mut self.has_applied, true);
         let ApplyResult { wishes, lines, warnings } =
             files::apply(&self.client, &self.data_dir, configs, &self.given, is_start).await?;
@@ -235,6 +252,7 @@ impl Session {
             return Ok(());
         }
         self.complaint = Some(complaint);
+        self.doing.clear(console)?;
         console.report(failure)?;
         console.say("what was applied before stays in force; waiting for the files to change")
     }
@@ -252,6 +270,7 @@ impl Session {
             }
             Ok(files) if files.files == seen.files => {
                 if self.complaint.take().is_some() {
+                    self.doing.clear(console)?;
                     console.say("the files are as they were applied again")?;
                 }
                 Ok(None)
@@ -277,8 +296,12 @@ impl Session {
         let entry: LogEntry = serde_json::from_str(&event.data)
             .map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
         let has_failed = self.failures.keep(&entry);
-        if let Some(text) = story::tell(&entry, &console.typed, console.colours_stdout()) {
+        let colour = console.colours_stdout();
+        if let Some(text) = story::tell(&entry, &console.typed, colour) {
+            let below = self.outputs.below(&entry, &self.client, colour).await;
+            self.doing.clear(console)?;
             console.tell(&text)?;
+            console.data(&below)?;
             console.flush()?;
         }
         Ok(has_failed)

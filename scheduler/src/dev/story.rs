@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use pvnctl::named::CommandTarget;
+use pvnctl::short;
 use pvnctl::typed::Typed;
 use schema::api::{LogEntry, Service, decision_flags};
 use schema::id::{ApplicationName, ChannelName, ServiceName};
@@ -52,7 +53,8 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
     }
     let (tone, faint) =
         if colour { (tone, Style::new().dimmed()) } else { (Style::new(), Style::new()) };
-    let told = || entry.message.clone();
+    let message = short::sentence(&entry.message);
+    let told = || message.clone();
     let (who, message) = match (&entry.application, &entry.service, &entry.channel) {
         (Some(application), Some(service), Some(channel)) => {
             let target = CommandTarget {
@@ -60,7 +62,7 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
                 service: service.as_str(),
                 channel: channel.as_str(),
             };
-            (format!("{application}/{service} {channel}"), target.text(&entry.message))
+            (format!("{application}/{service} {channel}"), target.text(&message))
         }
         (Some(application), Some(service), None) => (format!("{application}/{service}"), told()),
         (Some(application), None, _) => (application.to_string(), told()),

@@ -2,7 +2,7 @@
 //! by whoever watches.
 
 use schema::api::{Instance, OverviewInstance, OverviewJob};
-use schema::id::{ApplicationId, InstanceId};
+use schema::id::{ApplicationId, InstanceId, ServiceId};
 use schema::status::{ApprovalStatus, JobKind, Status};
 use sqlx::QueryBuilder;
 
@@ -30,6 +30,7 @@ impl Store {
     pub async fn at_a_glance(
         &self,
         application: Option<ApplicationId>,
+        service: Option<ServiceId>,
         all: bool,
         limit: usize,
     ) -> Result<Vec<OverviewInstance>> {
@@ -47,6 +48,9 @@ impl Store {
                  s.name AS service, a.name AS application",
             );
             push_from(&mut query, application);
+            if let Some(service) = service {
+                query.push(" AND s.id = ").push_bind(service.to_string());
+            }
             query.push(" AND i.status = ").push_bind(status.as_str());
             query.push(" ORDER BY a.name, s.name, c.position, c.name LIMIT ");
             query.push_bind(i64::try_from(left).unwrap_or(i64::MAX));

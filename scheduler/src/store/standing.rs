@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schema::api::InstanceSummary;
-use schema::id::ApplicationId;
+use schema::id::{ApplicationId, ServiceId};
 use schema::status::Status;
 use sqlx::QueryBuilder;
 
@@ -48,6 +48,15 @@ impl Store {
         &self,
         application: Option<ApplicationId>,
     ) -> Result<BTreeMap<Status, u64>> {
+        self.status_counts_in(application, None).await
+    }
+
+    /// The same of one service alone.
+    pub async fn status_counts_in(
+        &self,
+        application: Option<ApplicationId>,
+        service: Option<ServiceId>,
+    ) -> Result<BTreeMap<Status, u64>> {
         let mut query = QueryBuilder::<Db>::new(
             "SELECT status, COUNT(*) AS count FROM instances WHERE status <> ",
         );
@@ -57,6 +66,9 @@ impl Store {
                 .push(" AND service_id IN (SELECT id FROM services WHERE application_id = ")
                 .push_bind(application.to_string())
                 .push(")");
+        }
+        if let Some(service) = service {
+            query.push(" AND service_id = ").push_bind(service.to_string());
         }
         query.push(" GROUP BY status");
         let rows = query.build().fetch_all(&self.lists).await?;

@@ -76,42 +76,77 @@ pub async fn perform(
 }
 
 impl Arguments {
-    /// The job that is meant: of an apply people ask first, and of a fetch where there was none.
-    async fn find(&self, instance: &InstancePath, client: &Client) -> Result<Job, Failure> {
-        let kinds: &[JobKind] = match () {
+    fn kinds(&self) -> &'static [JobKind] {
+        match () {
             () if self.apply => &[JobKind::Apply],
             () if self.fetch => &[JobKind::Fetch],
             () if self.info => &[JobKind::GetInfo],
-            () => &[JobKind::Apply, JobKind::Fetch],
-        };
-        let back = usize::from(self.previous);
-        for kind in kinds {
-            let query = [
-                ("application", instance.service.app.clone()),
-                ("service", instance.service.service.clone()),
-                ("channel", instance.channel.clone()),
-                ("kind", kind.to_string()),
-            ];
-            let newest = client.list::<Job>(&["v1", "jobs"], &query, Some(back + 1)).await?.items;
-            if let Some(job) = newest.into_iter().nth(back) {
-                return Ok(job);
-            }
+            () => USUAL,
         }
-        let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
-        let second = if self.previous { "second " } else { "" };
-        Err(Failure::with_next(
-            format!("{} has had no {second}{} yet", instance.say(), words.join(" and no ")),
-            format!(
-                "`pvnctl explain {address}` says why, `pvnctl jobs list {address}` shows those \
-                 there are",
-                address = instance.address()
-            ),
-        ))
+    }
+
+    async fn find(&self, instance: &InstancePath, client: &Client) -> Result<Job, Failure> {
+        find(instance, self.kinds(), self.previous, client).await
     }
 }
 
+/// Of an apply people ask first, and of a fetch where there was none.
+const USUAL: &[JobKind] = &[JobKind::Apply, JobKind::Fetch];
+
+/// The newest apply of an instance, else its newest fetch.
+///
+/// # Errors
+/// It had neither; what the server says.
+pub(crate) async fn newest(instance: &InstancePath, client: &Client) -> Result<Job, Failure> {
+    find(instance, USUAL, false, client).await
+}
+
+/// Writes what a job prints until it ends.
+///
+/// # Errors
+/// What the server says.
+pub(crate) async fn follow(
+    job: &Job,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let logs = jobs::logs::Arguments { job: job.id.to_string(), follow: true, stream: None };
+    jobs::perform(jobs::Command::Logs(logs), client, console).await
+}
+
+async fn find(
+    instance: &InstancePath,
+    kinds: &[JobKind],
+    is_previous: bool,
+    client: &Client,
+) -> Result<Job, Failure> {
+    let back = usize::from(is_previous);
+    for kind in kinds {
+        let query = [
+            ("application", instance.service.app.clone()),
+            ("service", instance.service.service.clone()),
+            ("channel", instance.channel.clone()),
+            ("kind", kind.to_string()),
+        ];
+        let newest = client.list::<Job>(&["v1", "jobs"], &query, Some(back + 1)).await?.items;
+        if let Some(job) = newest.into_iter().nth(back) {
+            return Ok(job);
+        }
+    }
+    let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+    let second = if is_previous { "second " } else { "" };
+    Err(Failure::with_next(
+        format!("{} has had no {second}{} yet", instance.say(), words.join(" and no ")),
+        format!(
+            "`pvnctl explain {address}` says why, `pvnctl jobs list {address}` shows those there \
+             are",
+            address = instance.address()
+        ),
+    ))
+}
+
 /// Which job it is, for whoever did not name it.
-fn told(job: &Job, instance: &InstancePath) -> String {
+pub(crate) fn told(job: &Job, instance: &InstancePath) -> String {
     let code = job.exit_code.map_or_else(String::new, |code| format!(" (exit code {code})"));
     format!(
         "{} {} of {}, {}: {}{code}, {} ago",

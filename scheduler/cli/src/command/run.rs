@@ -13,13 +13,13 @@ use crate::table::one_line;
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl run web --app shop --channel staging                  what would fetch say?
-  pvnctl run web --app shop --channel staging --kind getInfo
+  pvnctl run shop/web@staging                  what would fetch say?
+  pvnctl run shop/web@staging --kind getInfo
 
-The command's output appears as it is printed: stdout on stdout, stderr on stderr. Its exit code \
-                        is told at the end.
-Ends with 0 when the job SUCCEEDED (for a fetch, exit codes 0 and 2), 2 when it FAILED, 1 \
-                        otherwise.";
+The command's output appears as it is printed: stdout on stdout, stderr on
+stderr. Its exit code is told at the end.
+Ends with 0 when the job SUCCEEDED (for a fetch, exit codes 0 and 2), 2 when it
+FAILED, 1 otherwise.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

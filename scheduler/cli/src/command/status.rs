@@ -1,5 +1,6 @@
 //! `pvnctl status`: how everything stands, on one screen, and with `--watch` as it changes.
 
+mod keys;
 mod screen;
 mod watch;
 
@@ -19,7 +20,10 @@ Examples:
 
 On top stands what waits for a person, with the command that answers it; then
 what failed, what is on its way with the last line that its command printed, and
-what is held back. The rest is counted.";
+what is held back. The rest is counted.
+
+While it is watched on a terminal, the arrows (or j and k) choose an entry, Enter
+explains it, f follows its job, a shows its plan and asks for a yes, q ends.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

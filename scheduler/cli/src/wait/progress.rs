@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schema::api::Service;
 
 use super::Goal;
+use super::beneath::Beneath;
+use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::LiveText;
@@ -18,6 +20,8 @@ use crate::when;
 pub struct WaitProgress {
     /// The table that stands on the terminal.
     table: LiveText,
+    /// What runs, below it.
+    beneath: Beneath,
     /// The line last printed for each channel.
     said: BTreeMap<String, String>,
     /// Lines that are printed once.
@@ -25,6 +29,18 @@ pub struct WaitProgress {
 }
 
 impl WaitProgress {
+    /// Asks what runs where these goals are open.
+    pub(super) async fn look(
+        &mut self,
+        goals: impl Iterator<Item = &Goal>,
+        client: &Client,
+        console: &Console,
+    ) {
+        if console.talk_size().is_some() {
+            self.beneath.look(goals, client).await;
+        }
+    }
+
     /// Shows how everything stands.
     ///
     /// # Errors
@@ -37,9 +53,10 @@ impl WaitProgress {
     ) -> Result<(), Failure> {
         match console.talk_size() {
             Some(size) => {
-                let table = live(goals, seen)
+                let mut table = live(goals, seen)
                     .typed_as(&console.typed)
                     .render_live(size.0, console.colours_stderr());
+                table += &self.beneath.text(goals, seen, &console.talk_paper(size.0));
                 let text = self.table.draw(&table, size);
                 console.talk_bytes(text.as_bytes())
             }
@@ -122,7 +139,8 @@ impl WaitProgress {
 
 fn live(goals: &[Goal], seen: &[Option<Service>]) -> Table {
     let now = when::now();
-    let mut table = Table::new(["SERVICE", "CHANNEL", "STATUS", "VERSION", "SINCE", "MESSAGE"]);
+    let mut table = Table::new(["SERVICE", "CHANNEL", "STATUS", "VERSION", "SINCE", "MESSAGE"])
+        .first_to_go(&["VERSION", "SINCE"]);
     for (goal, service) in goals.iter().zip(seen) {
         let Some(service) = service else { continue };
         for instance in goal.wanted(service) {

@@ -323,3 +323,36 @@ fn a_pushed_release_that_another_one_replaced_on_its_way_ends_with_1() {
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("web-2 was replaced by web-1 in eu"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_terminal_sees_what_runs_and_who_is_asked_below_the_table() {
+    let told = |channel: &str, status: &str, job: Value| {
+        json!({
+            "application": "shop", "service": "web", "channel": channel, "status": status, "reason": null, "message": "",
+            "desiredVersion": "web-1", "since": "2026-01-01T00:00:00.000Z", "nextActionAt": null, "approvals": [], "job": job,
+        })
+    };
+    let job = json!({
+        "id": format!("job-{}", "44b5ba11".repeat(4)), "kind": "apply", "status": "RUNNING", "attempt": 1,
+        "startedAt": "2026-01-01T00:00:00.000Z", "usualMs": 10_000, "lastLine": "copying 3 of 7",
+    });
+    let overview = json!({
+        "at": "2026-01-01T00:00:20.000Z", "counts": {"CONVERGING": 1}, "more": 0,
+        "instances": [told("eu", "CONVERGING", job), told("us", "WAITING_MANUAL_APPROVAL", Value::Null)],
+    });
+    let server = Server::answering([
+        get("CONVERGING", "applying").times(3),
+        get("CONVERGED", "as desired"),
+        answer("GET /v1/status", 200, overview),
+    ]);
+    let ran = run_with(Some(&server), &WAIT, b"", Some(100));
+    let below = "  shop/web@eu\n    apply job-44b5ba11 runs for 20s, usually 10s\n    \u{2502} copying 3 of 7\n";
+    assert!(ran.stderr.contains(below), "{:?}", ran.stderr);
+    assert!(!ran.stderr.contains("shop/web@us"), "not waited for: {:?}", ran.stderr);
+    assert!(ran.stderr.ends_with("as desired\n"), "{:?}", ran.stderr);
+    assert_eq!(
+        server.seen().iter().filter(|request| request.contains("/v1/status")).count(),
+        1,
+        "once a second"
+    );
+}

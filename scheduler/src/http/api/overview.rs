@@ -45,6 +45,8 @@ pub(super) fn routes(routes: Routes) -> Routes {
 struct StatusQuery {
     /// Only of this application: name or id.
     application: Option<String>,
+    /// Only of this service of it: name or id.
+    service: Option<String>,
     /// Most instances, 1 to 200; 50 when nothing is said.
     limit: Option<u32>,
 }
@@ -58,14 +60,14 @@ async fn status(
     if limit == 0 {
         return Err(Error::bad_request(format!("`limit` is 1 to {MOST}")));
     }
-    let of = scope(&api, asked.application.as_deref(), None, None).await?;
-    let application = of.application.map(|row| row.id);
-    let counts = api.store.status_counts(application).await?;
+    let of = scope(&api, asked.application.as_deref(), asked.service.as_deref(), None).await?;
+    let (application, service) = (of.application.map(|row| row.id), of.service.map(|row| row.id));
+    let counts = api.store.status_counts_in(application, service).await?;
     let total: u64 = counts.values().sum();
     let converged = counts.get(&Status::Converged).copied().unwrap_or(0);
     let all = total <= u64::from(limit);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let found = api.store.at_a_glance(application, all, limit).await?;
+    let found = api.store.at_a_glance(application, service, all, limit).await?;
     let mut instances = Vec::with_capacity(found.len());
     for mut one in found {
         if let Some(job) = &mut one.job

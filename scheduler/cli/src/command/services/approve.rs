@@ -14,17 +14,17 @@ use crate::when;
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl services approve web --app shop --channel production --reason 'checked with the team'
-  pvnctl services approve web --app shop --channel production --approval apr-… --plan-digest \
-                        sha256:…
+  pvnctl approve shop/web@production
+  pvnctl approve shop/web@production --reason 'checked with the team'
+  pvnctl approve shop/web@production --approval apr-… --plan-digest sha256:…
+  pvnctl approve shop/web --all-of-release
 
-On a terminal it shows what is asked, with the plan if there is one, and asks. A yes is for that \
-                        plan alone: when another
-one has come meanwhile it is refused. Without a terminal there is nobody to ask: name what was \
-                        looked at with --approval
-and --plan-digest, as `pvnctl services get` prints them, or give --yes for what is asked about \
-                        now. --plan-digest alone
-does where nothing else was asked about with the same one before.";
+On a terminal it shows what is asked, with the plan if there is one, and asks.
+A yes is for that plan alone: when another one has come meanwhile it is refused.
+Without a terminal there is nobody to ask: name what was looked at with
+--approval and --plan-digest, as `pvnctl services get` prints them, or give
+--yes for what is asked about now. --plan-digest alone does where nothing else
+was asked about with the same one before.";
 
 /// What can be typed.
 #[derive(Debug, Args)]
@@ -55,6 +55,18 @@ pub(super) async fn perform(
     let instance = instance.resolve(client).await?;
     let request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
     match here(&instance, request, yes, client, console).await {
+        Err(Failure::Ended(_)) => Err(Failure::user("nothing was approved")),
+        ended => ended,
+    }
+}
+
+/// Shows what this instance asks, and asks whoever sits at the terminal.
+pub(crate) async fn ask(
+    instance: &InstancePath,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    match here(instance, DecisionRequest::default(), false, client, console).await {
         Err(Failure::Ended(_)) => Err(Failure::user("nothing was approved")),
         ended => ended,
     }

@@ -12,14 +12,15 @@ use crate::wait::{self, Goal};
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl services push web --app shop
-  pvnctl services push web --app shop --param image=v2 --param-for-channel eu:replicas=3
-  pvnctl services push web --app shop --channels staging --wait --timeout 10m
+  pvnctl push shop/web
+  pvnctl push shop/web --param image=v2 --param-for-channel eu:replicas=3
+  pvnctl push shop/web@staging --wait --timeout 10m
 
-Parameters that are not given keep the last release's value, else their default. After a
-rollback of some channels the others keep what they have: the values that they last began to
-apply or were converged at, not those that they wait for.
-With --wait it ends as `services wait` does: 0 converged, 2 FAILED, 3 timeout, 1 anything else.";
+Parameters that are not given keep the last release's value, else their default.
+After a rollback of some channels the others keep what they have: the values
+that they last began to apply or were converged at, not those that they wait
+for. With --wait it ends as `services wait` does: 0 converged, 2 FAILED,
+3 timeout, 1 anything else.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

@@ -11,11 +11,10 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl services reject web --app shop --channel production --reason 'this would delete the \
-                        database'
+  pvnctl reject shop/web@production --reason 'this would delete the database'
 
-`pvnctl services get` shows what is asked, and the plan if there is one. On a terminal it asks \
-                        for the reason.";
+`pvnctl services get` shows what is asked, and the plan if there is one. On a
+terminal it asks for the reason.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

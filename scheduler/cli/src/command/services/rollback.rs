@@ -12,9 +12,8 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl services rollback web --app shop                  undoes the newest push, where nobody \
-                        did yet
-  pvnctl services rollback web --app shop --to web-7 --wait
+  pvnctl rollback shop/web          undoes the newest push, where nobody did yet
+  pvnctl rollback shop/web --to web-7 --wait
 
 A rollback is a new release with the values of an earlier one.";
 

@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use schema::api::{Overview, OverviewInstance, OverviewJob};
-use schema::status::{JobStatus, Status};
+use schema::api::{Overview, OverviewInstance};
+use schema::status::Status;
 use schema::time::Timestamp;
 
 use crate::console::Paper;
 use crate::named::CommandTarget;
 use crate::short;
-use crate::table::{self, Tone, one_line, wrap};
+use crate::table::{self, one_line};
+use crate::under_way::{INDENT, address, answer, running, sentence, set_in};
 use crate::when;
 
-/// Lines of a message that are shown: the whole one is in `explain`.
-const MESSAGE_LINES: usize = 2;
-
-/// Columns by which what belongs to an instance is set in.
-const INDENT: usize = 4;
+/// Before the entry that is chosen, in the place of two spaces.
+pub(super) const CHOSEN: &str = "▸ ";
 
 /// What stands under which heading, in the order of the screen.
 const SECTIONS: [(&str, &[Status]); 5] = [
@@ -29,23 +27,42 @@ const SECTIONS: [(&str, &[Status]); 5] = [
 
 /// All of it.
 pub(super) fn draw(overview: &Overview, paper: &Paper) -> String {
+    draw_chosen(overview, None, paper)
+}
+
+/// The instances that have an entry of their own, in the order in which they stand.
+pub(super) fn entries(overview: &Overview) -> Vec<&OverviewInstance> {
+    let own = SECTIONS.iter().filter(|(_, statuses)| !statuses.contains(&Status::Converged));
+    own.flat_map(|(_, statuses)| among(overview, statuses)).collect()
+}
+
+fn among<'a>(
+    overview: &'a Overview,
+    statuses: &'a [Status],
+) -> impl Iterator<Item = &'a OverviewInstance> {
+    overview.instances.iter().filter(|instance| statuses.contains(&instance.status))
+}
+
+/// The same with a mark at the instance of this address.
+pub(super) fn draw_chosen(overview: &Overview, chosen: Option<&str>, paper: &Paper) -> String {
     let mut text = counts(overview, paper);
     for (title, statuses) in SECTIONS {
-        let among: Vec<_> = overview
-            .instances
-            .iter()
-            .filter(|instance| statuses.contains(&instance.status))
-            .collect();
+        let among: Vec<_> = among(overview, statuses).collect();
         if among.is_empty() {
             continue;
         }
         text += &format!("\n{}", paper.heading(title));
         if statuses.contains(&Status::Converged) {
             text += &tree(&among, paper);
-        } else {
-            for instance in among {
-                text += &entry(instance, overview.at, paper);
-            }
+            continue;
+        }
+        for instance in among {
+            let entry = entry(instance, overview.at, paper);
+            let is_chosen = chosen.is_some_and(|chosen| chosen == address(instance));
+            text += &match entry.strip_prefix("  ").filter(|_| is_chosen) {
+                Some(rest) => format!("{CHOSEN}{rest}"),
+                None => entry,
+            };
         }
     }
     if overview.more > 0 {
@@ -92,22 +109,10 @@ fn entry(instance: &OverviewInstance, now: Timestamp, paper: &Paper) -> String {
         service: instance.service.as_str(),
         channel: instance.channel.as_str(),
     };
-    let message = short::ids_in(&one_line(&named.text(&instance.message)));
-    text += &set_in(&paper.typed.text(&message), MESSAGE_LINES, paper);
-    if let Some(job) = &instance.job {
-        text += &running(job, now, paper);
-    }
-    let verb = match instance.status {
-        Status::WaitingManualApproval => Some("approve"),
-        Status::Failed | Status::Broken => Some("explain"),
-        Status::Paused => Some("resume"),
-        _ => None,
-    };
-    if let Some(verb) = verb {
-        let command = paper.typed.command(&format!("pvnctl {verb} {}", address(instance)));
-        text += &format!("{:INDENT$}{}\n", "", paper.toned(&command, Tone::Busy));
-    }
-    text
+    let message = short::sentence(&one_line(&named.text(&instance.message)));
+    text += &sentence(&paper.typed.text(&message), paper);
+    text += &instance.job.as_ref().map_or_else(String::new, |job| running(job, now, paper));
+    text + &answer(instance, paper)
 }
 
 /// The first line: as much of it as has room, and the instance and its status always.
@@ -138,43 +143,6 @@ fn head(instance: &OverviewInstance, now: Timestamp, paper: &Paper) -> String {
     text + "\n"
 }
 
-fn running(job: &OverviewJob, now: Timestamp, paper: &Paper) -> String {
-    let id = short::id(&job.id.to_string());
-    let again = if job.attempt > 1 { format!(", attempt {}", job.attempt) } else { String::new() };
-    let said = match (job.status, job.started_at) {
-        (JobStatus::Running, Some(started)) => {
-            let usual = job.usual_ms.map_or_else(String::new, |usual| {
-                format!(", usually {}", when::length(usual.try_into().unwrap_or(i64::MAX)))
-            });
-            format!("{} {id} runs for {}{usual}{again}", job.kind, when::ago(started, now))
-        }
-        (status, _) => format!("{} {id} is {status}{again}", job.kind),
-    };
-    let mut text = set_in(&said, MESSAGE_LINES, paper);
-    if let Some(line) = &job.last_line {
-        let width = paper.width.map_or(usize::MAX, |width| usize::from(width) - INDENT - 2);
-        let line: String = one_line(line).chars().take(width).collect();
-        text += &format!("{:INDENT$}{}\n", "", paper.toned(&format!("│ {line}"), Tone::Faint));
-    }
-    text
-}
-
-/// A text below its instance, at most so many lines of it.
-fn set_in(text: &str, most: usize, paper: &Paper) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    let width = paper.width.map_or(usize::MAX, |width| usize::from(width) - INDENT - 1);
-    let lines = wrap(text, width, true);
-    let is_cut = lines.len() > most;
-    let mut said: Vec<_> =
-        lines.into_iter().take(most).map(|line| format!("{:INDENT$}{line}", "")).collect();
-    if is_cut && let Some(last) = said.last_mut() {
-        last.push('…');
-    }
-    said.join("\n") + "\n"
-}
-
 /// Application, service, and its channels with their versions.
 fn tree(instances: &[&OverviewInstance], paper: &Paper) -> String {
     let mut applications: BTreeMap<_, BTreeMap<_, Vec<String>>> = BTreeMap::new();
@@ -196,10 +164,6 @@ fn tree(instances: &[&OverviewInstance], paper: &Paper) -> String {
         }
     }
     text
-}
-
-fn address(instance: &OverviewInstance) -> String {
-    format!("{}/{}@{}", instance.application, instance.service, instance.channel)
 }
 
 #[cfg(test)]
