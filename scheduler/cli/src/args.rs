@@ -16,16 +16,25 @@ pub const USUAL_SERVER: &str = "http://127.0.0.1:7780";
 /// Options that every command takes.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Address of the scheduler
+    /// Address of the scheduler [default: the context's, else http://127.0.0.1:7780]
     #[arg(
         long,
         global = true,
         env = "PVN_SERVER",
-        default_value = USUAL_SERVER,
         value_name = "URL",
         help_heading = "Global options"
     )]
-    pub server: String,
+    pub server: Option<String>,
+
+    /// Which of the schedulers that you have logged in to, instead of the current one
+    #[arg(
+        long,
+        global = true,
+        env = "PVN_CONTEXT",
+        value_name = "NAME",
+        help_heading = "Global options"
+    )]
+    pub context: Option<String>,
 
     /// File that holds the token
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]

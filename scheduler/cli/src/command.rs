@@ -5,12 +5,14 @@ pub mod applications;
 pub mod auth;
 pub mod completion;
 pub mod configs;
+pub mod contexts;
 pub mod describe;
 pub mod events;
 pub mod get;
 mod help;
 pub mod history;
 pub mod jobs;
+pub mod login;
 pub mod logs;
 pub mod releases;
 pub mod run;
@@ -25,6 +27,7 @@ use clap::{Parser, Subcommand};
 
 use crate::args::Global;
 use crate::console::Console;
+use crate::contexts::Contexts;
 use crate::discover;
 use crate::failure::Failure;
 use crate::typed::Typed;
@@ -50,9 +53,10 @@ APPLICATION/SERVICE@CHANNEL; the application may be left out where no other has
 such a service. Of ids any beginning will do.
 
 Server and token:
-  --server, else PVN_SERVER, else http://127.0.0.1:7780
-  --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the data directory
-                 (PVN_DATA_DIR, default ./pvn-data)
+  --server, else PVN_SERVER, else the context's, else http://127.0.0.1:7780
+  --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the directory that
+                 PVN_DATA_DIR names, else what `pvnctl login` keeps, else
+                 ./pvn-data/admin-token
   --ca-file, else PVN_CA_FILE, else the system's authorities, for https
 
 Exit codes:
@@ -125,6 +129,11 @@ pub enum Command {
     /// Set, list and delete secrets
     #[command(subcommand, alias = "secret")]
     Secrets(secrets::Command),
+    /// Keep the token of a scheduler for the commands to come
+    Login(login::Arguments),
+    /// See the schedulers that you have logged in to, and choose one
+    #[command(subcommand, alias = "context", alias = "ctx")]
+    Contexts(contexts::Command),
     /// Manage who may use the API
     #[command(subcommand)]
     Auth(auth::Command),
@@ -141,7 +150,10 @@ pub enum Command {
 pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
     console.format = cli.global.output;
     console.set_colour(cli.global.color);
-    console.typed = Typed::with_flags(&cli.global, |name| std::env::var_os(name));
+    // A file that cannot be read is told by those who need it.
+    let known = Contexts::load().unwrap_or_default();
+    let current = known.current().map(|(_, current)| current.server.as_str());
+    console.typed = Typed::with_flags(&cli.global, |name| std::env::var_os(name), current);
     let client = || discover::client(&cli.global);
     match cli.command {
         Command::Status(arguments) => status::perform(arguments, &client()?, console).await,
@@ -165,6 +177,8 @@ pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
         }
         Command::Run(arguments) => run::perform(&arguments, &client()?, console).await,
         Command::Secrets(command) => secrets::perform(command, &client()?, console).await,
+        Command::Login(arguments) => login::perform(&arguments, &cli.global, console).await,
+        Command::Contexts(command) => contexts::perform(&command, console),
         Command::Auth(command) => auth::perform(command, &client()?, console).await,
         Command::Completion(arguments) => completion::perform(&arguments, console),
         Command::Version(arguments) => version::perform(&arguments, &cli.global, console).await,

@@ -1,12 +1,13 @@
-//! Finds the server and the token: flags, then environment, then the data directory of a scheduler
-//! on this machine.
+//! Finds the server and the token: flags, then environment, then what was kept by `pvnctl login`,
+//! then the data directory of a scheduler on this machine.
 
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::args::Global;
+use crate::args::{Global, USUAL_SERVER};
 use crate::client::{Authorities, Client, Token, is_local};
+use crate::contexts::{Contexts, SavedContext};
 use crate::failure::Failure;
 
 /// Name of the file in the data directory in which the scheduler leaves its first admin token.
@@ -15,10 +16,10 @@ pub const TOKEN_FILE: &str = "admin-token";
 /// Longest token file; a token is 64 characters.
 const TOKEN_LIMIT_BYTES: u64 = 4096;
 
-/// A client for the server and with the token that arguments and environment name.
+/// A client for the server and with the token that arguments, environment and contexts name.
 ///
 /// # Errors
-/// A malformed address, or a file that was named and cannot be used.
+/// A malformed address, a context that is not there, or a file that was named and cannot be used.
 pub fn client(global: &Global) -> Result<Client, Failure> {
     let environment = Environment {
         // One that is set and empty is a secret that somebody did not get: the token of another is
@@ -26,21 +27,52 @@ pub fn client(global: &Global) -> Result<Client, Failure> {
         token: std::env::var("PVN_AUTH_TOKEN").ok(),
         data_dir: std::env::var_os("PVN_DATA_DIR").filter(|dir| !dir.is_empty()),
     };
-    let authorities = global.ca_file.as_deref().map(Authorities::read).transpose()?;
-    Client::new(
-        &global.server,
-        authorities,
-        token(&global.server, global.token_file.as_deref(), environment)?,
-    )
+    let reached = reached(global)?;
+    let token = token(&reached, global.token_file.as_deref(), environment)?;
+    Client::new(&reached.server, reached.authorities(global)?, token)
 }
 
 /// A client that shows nobody a token, for what is open to all.
 ///
 /// # Errors
-/// A malformed address, or authorities that cannot be used.
+/// A malformed address, a context that is not there, or authorities that cannot be used.
 pub fn without_token(global: &Global) -> Result<Client, Failure> {
-    let authorities = global.ca_file.as_deref().map(Authorities::read).transpose()?;
-    Client::new(&global.server, authorities, None)
+    let reached = reached(global)?;
+    Client::new(&reached.server, reached.authorities(global)?, None)
+}
+
+/// Which scheduler is meant, and what was kept for it.
+struct ReachedServer {
+    server: String,
+    saved: Option<SavedContext>,
+}
+
+impl ReachedServer {
+    fn authorities(&self, global: &Global) -> Result<Option<Authorities>, Failure> {
+        let saved = self.saved.as_ref().and_then(|saved| saved.ca_file.as_deref());
+        global.ca_file.as_deref().or(saved).map(Authorities::read).transpose()
+    }
+}
+
+fn reached(global: &Global) -> Result<ReachedServer, Failure> {
+    choose(global.server.as_deref(), global.context.as_deref(), &Contexts::load()?)
+}
+
+/// An address that is given says which server, and a context only brings what was kept for that
+/// one.
+fn choose(
+    server: Option<&str>,
+    context: Option<&str>,
+    contexts: &Contexts,
+) -> Result<ReachedServer, Failure> {
+    let named = context.map(|name| contexts.named(name)).transpose()?;
+    let saved = match (server, named) {
+        (Some(server), _) => contexts.for_server(server),
+        (None, Some(named)) => Some(named),
+        (None, None) => contexts.current().map(|(_, current)| current),
+    };
+    let server = server.or_else(|| saved.map(|saved| saved.server.as_str()));
+    Ok(ReachedServer { server: server.unwrap_or(USUAL_SERVER).to_owned(), saved: saved.cloned() })
 }
 
 struct Environment {
@@ -51,17 +83,12 @@ struct Environment {
 /// The token to use, if one is found. The file in the default data directory is only sent to this
 /// machine: a token that nobody named must not reach a stranger.
 fn token(
-    server: &str,
+    reached: &ReachedServer,
     file: Option<&Path>,
     environment: Environment,
 ) -> Result<Option<Token>, Failure> {
     if let Some(path) = file {
-        return read(path).map(|text| found(text, path.display().to_string())).map_err(|why| {
-            Failure::with_next(
-                format!("cannot read the token file {}: {why}", path.display()),
-                "name a file that holds nothing but the token",
-            )
-        });
+        return token_in(path).map(|text| found(text, path.display().to_string()));
     }
     if let Some(text) = environment.token {
         let token = word(&text).map_err(|why| {
@@ -72,7 +99,20 @@ fn token(
         })?;
         return Ok(found(token, "PVN_AUTH_TOKEN".to_owned()));
     }
-    if environment.data_dir.is_none() && !is_local(server) {
+    if environment.data_dir.is_none()
+        && let Some(saved) = &reached.saved
+    {
+        return Ok(found(
+            word(&saved.token).map_err(|why| {
+                Failure::with_next(
+                    format!("cannot use the token that is kept for {}: {why}", saved.server),
+                    format!("`pvnctl login {}` once more", saved.server),
+                )
+            })?,
+            format!("`pvnctl login {}`", saved.server),
+        ));
+    }
+    if environment.data_dir.is_none() && !is_local(&reached.server) {
         return Ok(None);
     }
     let path = environment
@@ -93,6 +133,19 @@ fn token(
     }
 }
 
+/// The token in a file that somebody named.
+///
+/// # Errors
+/// A file that cannot be read, or that holds no token.
+pub fn token_in(path: &Path) -> Result<String, Failure> {
+    read(path).map_err(|why| {
+        Failure::with_next(
+            format!("cannot read the token file {}: {why}", path.display()),
+            "name a file that holds nothing but the token",
+        )
+    })
+}
+
 fn found(text: String, origin: String) -> Option<Token> {
     Some(Token { text, origin })
 }
@@ -110,7 +163,10 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// A token as it can be sent.
-fn word(text: &str) -> Result<String, String> {
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn word(text: &str) -> Result<String, String> {
     let token = text.trim();
     if token.is_empty() || !token.chars().all(|character| character.is_ascii_graphic()) {
         return Err("it does not hold a single word of ASCII".to_owned());
@@ -124,6 +180,10 @@ mod tests {
 
     const LOCAL: &str = "http://127.0.0.1:7780";
 
+    fn at(server: &str) -> ReachedServer {
+        ReachedServer { server: server.to_owned(), saved: None }
+    }
+
     fn check(
         server: &str,
         file: Option<&Path>,
@@ -136,7 +196,7 @@ mod tests {
             data_dir: data_dir.map(|dir| dir.as_os_str().to_owned()),
         };
         assert_eq!(
-            token(server, file, environment).unwrap().map(|token| token.text).as_deref(),
+            token(&at(server), file, environment).unwrap().map(|token| token.text).as_deref(),
             expected
         );
     }
@@ -158,15 +218,15 @@ mod tests {
     fn what_cannot_be_a_token_is_said_before_it_is_sent() {
         let with = |token: &str| Environment { token: Some(token.to_owned()), data_dir: None };
         for text in ["abc\ndef", " ", "", "é"] {
-            let failure = token(LOCAL, None, with(text)).unwrap_err().to_string();
+            let failure = token(&at(LOCAL), None, with(text)).unwrap_err().to_string();
             assert!(
                 failure.contains("PVN_AUTH_TOKEN") && failure.contains("single word"),
                 "{failure}"
             );
         }
-        assert_eq!(token(LOCAL, None, with(" abc\n")).unwrap().unwrap().text, "abc");
+        assert_eq!(token(&at(LOCAL), None, with(" abc\n")).unwrap().unwrap().text, "abc");
         let endless =
-            token(LOCAL, Some(Path::new("/dev/zero")), with("x")).unwrap_err().to_string();
+            token(&at(LOCAL), Some(Path::new("/dev/zero")), with("x")).unwrap_err().to_string();
         assert!(endless.contains("/dev/zero") && endless.contains("no token"), "{endless}");
     }
 
@@ -179,7 +239,7 @@ mod tests {
         // the system says so, too.
         let environment =
             Environment { token: None, data_dir: Some(file.clone().into_os_string()) };
-        let failure = token(LOCAL, None, environment).unwrap_err();
+        let failure = token(&at(LOCAL), None, environment).unwrap_err();
         assert!(
             failure.to_string().starts_with(&format!(
                 "cannot read the token file {}/admin-token: ",
@@ -192,7 +252,8 @@ mod tests {
     #[test]
     fn a_token_file_that_is_named_must_be_readable() {
         let environment = || Environment { token: None, data_dir: None };
-        let failure = token(LOCAL, Some(Path::new("/nowhere/token")), environment()).unwrap_err();
+        let failure =
+            token(&at(LOCAL), Some(Path::new("/nowhere/token")), environment()).unwrap_err();
         assert!(
             failure.to_string().starts_with("cannot read the token file /nowhere/token: "),
             "{failure}"
@@ -200,6 +261,41 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("two");
         std::fs::write(&file, "two words").unwrap();
-        assert!(token(LOCAL, Some(&file), environment()).is_err());
+        assert!(token(&at(LOCAL), Some(&file), environment()).is_err());
+    }
+
+    #[test]
+    fn what_was_kept_counts_where_nothing_else_is_said_and_for_its_own_server_alone() {
+        let kept = |server: &str, token: &str| SavedContext {
+            server: server.to_owned(),
+            ca_file: None,
+            token: token.to_owned(),
+        };
+        let contexts = Contexts {
+            current: Some("prod".to_owned()),
+            contexts: [
+                ("prod".to_owned(), kept("https://pvn.example", "of-prod")),
+                ("test".to_owned(), kept("https://test.example", "of-test")),
+            ]
+            .into(),
+        };
+        let nothing = || Environment { token: None, data_dir: None };
+        for (server, context, expected) in [
+            (None, None, ("https://pvn.example", Some("of-prod"))),
+            (None, Some("test"), ("https://test.example", Some("of-test"))),
+            (Some("https://test.example"), None, ("https://test.example", Some("of-test"))),
+            (Some("https://far.example"), None, ("https://far.example", None)),
+            (Some("https://far.example"), Some("test"), ("https://far.example", None)),
+        ] {
+            let reached = choose(server, context, &contexts).unwrap();
+            let token = token(&reached, None, nothing()).unwrap();
+            let token = token.as_ref().map(|token| token.text.as_str());
+            assert_eq!((reached.server.as_str(), token), expected, "{server:?} {context:?}");
+        }
+        let reached = choose(None, None, &contexts).unwrap();
+        let variable = Environment { token: Some("mine".to_owned()), data_dir: None };
+        assert_eq!(token(&reached, None, variable).unwrap().unwrap().text, "mine");
+        assert!(choose(None, Some("other"), &contexts).is_err());
+        assert_eq!(choose(None, None, &Contexts::default()).unwrap().server, LOCAL);
     }
 }

@@ -217,8 +217,9 @@ impl Failure {
                     .to_owned(),
             ),
             Self::Refused(problem) if problem.status == 401 => Some(
-                "give a token with --token-file FILE or PVN_AUTH_TOKEN; beside the scheduler, \
-                 PVN_DATA_DIR names the directory that holds `admin-token`"
+                "log in with `pvnctl login URL`, or give a token with --token-file FILE or \
+                 PVN_AUTH_TOKEN; beside the scheduler, PVN_DATA_DIR names the directory that holds \
+                 `admin-token`"
                     .to_owned(),
             ),
             _ => None,

@@ -9,6 +9,7 @@ pub mod args;
 pub mod client;
 pub mod command;
 pub mod console;
+pub mod contexts;
 pub mod diagnostics;
 pub mod diff;
 pub mod discover;

@@ -47,17 +47,31 @@ impl Typed {
     }
 
     /// With the flags that were given; what came from a variable stays set where people type.
-    /// `environment` is `std::env::var_os`.
-    pub fn with_flags(global: &Global, environment: fn(&str) -> Option<OsString>) -> Self {
-        let usual = environment("PVN_SERVER")
-            .filter(|set| !set.is_empty())
-            .unwrap_or_else(|| USUAL_SERVER.into());
-        let server = Some(global.server.as_str()).filter(|server| usual != *server);
+    /// `environment` is `std::env::var_os`; `current` the server of the context that is used where
+    /// nothing is said.
+    pub fn with_flags(
+        global: &Global,
+        environment: fn(&str) -> Option<OsString>,
+        current: Option<&str>,
+    ) -> Self {
+        let set = |name: &str| environment(name).filter(|set| !set.is_empty());
+        let usual =
+            set("PVN_SERVER").unwrap_or_else(|| current.unwrap_or(USUAL_SERVER).to_owned().into());
+        let server = global.server.as_deref().filter(|server| usual != *server);
         let ca_file = global
             .ca_file
             .as_deref()
             .filter(|file| environment("PVN_CA_FILE").is_none_or(|set| set != file.as_os_str()));
-        Self::reaching(server, global.token_file.as_deref(), ca_file)
+        // Whoever copies a command may stand in another directory.
+        let [token_file, ca_file] = [global.token_file.as_deref(), ca_file]
+            .map(|file| file.and_then(|file| std::path::absolute(file).ok()));
+        let mut typed = Self::reaching(server, token_file.as_deref(), ca_file.as_deref());
+        let context = global.context.as_deref();
+        if let Some(name) = context.filter(|name| set("PVN_CONTEXT").is_none_or(|set| set != *name))
+        {
+            typed.0 += &format!(" --context {}", shell_word(name));
+        }
+        typed
     }
 
     /// A command that begins with `pvnctl`, with what it is about as an address.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::OptionFuture;
 use pvnctl::client::{Client, Events, Token};
 use pvnctl::console::Console;
+use pvnctl::contexts::Contexts;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
 use pvnctl::typed::Typed;
@@ -86,7 +87,7 @@ impl Session {
         // Whoever copies a command may stand in another directory.
         let token_file = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
         console.typed = Typed::reaching(
-            Some(server.as_str()).filter(|_| address != USUAL),
+            Some(server.as_str()).filter(|_| address != USUAL || is_logged_in()),
             Some(&token_file),
             None,
         );
@@ -376,6 +377,11 @@ async fn newest_event(client: &Client) -> Result<Option<u64>, Failure> {
         .items
         .first()
         .map(|entry| entry.seq))
+}
+
+/// Whether `pvnctl` goes elsewhere where nothing is said, or may.
+fn is_logged_in() -> bool {
+    Contexts::load().map_or(true, |contexts| contexts.current.is_some())
 }
 
 /// The address under which this machine reaches a listener: one on every interface is reached by

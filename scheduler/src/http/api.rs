@@ -13,6 +13,7 @@ mod releases;
 mod runtimes;
 mod secrets;
 mod services;
+mod sign_in;
 mod tokens;
 mod uploads;
 mod whoami;
@@ -43,6 +44,7 @@ pub(super) fn routes() -> Routes {
         secrets::routes,
         tokens::routes,
         whoami::routes,
+        sign_in::routes,
         uploads::routes,
     ];
     families.into_iter().fold(Routes::new(), |routes, family| family(routes))

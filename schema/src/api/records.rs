@@ -82,6 +82,14 @@ pub struct TokenRequest {
     pub valid_for_seconds: Option<u64>,
 }
 
+request! {
+    /// Body of `POST /v1/sign-in`.
+    SignInRequest {
+        /// The code of the link that the scheduler printed.
+        code: String,
+    }
+}
+
 body! {
     /// A token just made: the only time that its value is shown.
     NewToken {

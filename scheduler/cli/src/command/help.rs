@@ -17,7 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "By noun",
         &["services", "jobs", "releases", "applications", "runtimes", "configs", "secrets", "auth"],
     ),
-    ("Other", &["completion", "version"]),
+    ("Other", &["login", "contexts", "completion", "version"]),
 ];
 
 /// The command with its help in groups.

@@ -24,5 +24,5 @@ fn a_variable_that_is_empty_is_none() {
     let value: fn(&OsStr) -> Option<OsString> = |name| (name == "PVN_SERVER").then(OsString::new);
     let command = without_empty_variables(Cli::command(), value);
     let variables: Vec<_> = command.get_arguments().filter_map(Arg::get_env).collect();
-    assert_eq!(variables, ["PVN_CA_FILE"]);
+    assert_eq!(variables, ["PVN_CONTEXT", "PVN_CA_FILE"]);
 }

@@ -43,12 +43,19 @@ pub async fn perform(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let own = env!("CARGO_PKG_VERSION");
-    let asked = if arguments.client { None } else { Some(ask(global).await) };
+    let (server, asked) = match arguments.client {
+        true => (String::new(), None),
+        // Nothing is shown that needs a token, and one that is wrong is in nobody's way.
+        false => {
+            let client = discover::without_token(global)?;
+            (client.server().to_owned(), Some(ask(&client).await))
+        }
+    };
     let scheduler = asked.as_ref().and_then(|asked| asked.as_ref().ok().cloned());
     let versions = Versions { client: own, scheduler };
     console.print(&versions, |_| {
         let scheduler = versions.scheduler.as_ref();
-        let scheduler = scheduler.map(|of| format!("pvn-scheduler {of} at {}\n", global.server));
+        let scheduler = scheduler.map(|of| format!("pvn-scheduler {of} at {server}\n"));
         format!("pvnctl {own}\n{}", scheduler.unwrap_or_default())
     })?;
     console.flush()?;
@@ -60,9 +67,7 @@ pub async fn perform(
     asked.transpose().map(drop)
 }
 
-async fn ask(global: &Global) -> Result<String, Failure> {
-    // Nothing is shown that needs a token, and one that is wrong is in nobody's way.
-    let client: Client = discover::without_token(global)?;
+async fn ask(client: &Client) -> Result<String, Failure> {
     let alive: Alive = client.get(&["healthz"], &[]).await?;
     Ok(alive.version.unwrap_or_else(|| "of before 0.1.0".to_owned()))
 }

@@ -35,9 +35,9 @@ fn a_missing_token_says_where_tokens_come_from() {
     let server = Server::answering([answer("GET /v1/services", 401, problem)]);
     check(
         &run(&server, &["services", "list"]),
-        "error: this needs a token\n  help: give a token with --token-file FILE or \
-         PVN_AUTH_TOKEN; beside the scheduler, PVN_DATA_DIR names the directory that holds \
-         `admin-token`",
+        "error: this needs a token\n  help: log in with `pvnctl login URL`, or give a token \
+         with --token-file FILE or PVN_AUTH_TOKEN; beside the scheduler, PVN_DATA_DIR names the \
+         directory that holds `admin-token`",
     );
 }
 

@@ -2,8 +2,10 @@
 
 use axum::body::Body;
 use axum::http::StatusCode;
+use pvn_scheduler::clock::Clock;
 use pvn_scheduler::store::{Change, Commit};
 use schema::status::Role;
+use serde_json::json;
 
 use super::{Service, request, token};
 use crate::store::at;
@@ -99,4 +101,28 @@ async fn wrong_or_expired_token_is_refused_with_the_way_to_a_new_one() {
     let mut basic = request("GET", "/v1/services", None, Body::empty());
     basic.headers_mut().insert("authorization", "Basic YTpi".parse().unwrap());
     assert!(service.ask(basic).await.detail().contains("is not a bearer token"));
+}
+
+#[tokio::test]
+async fn a_link_makes_one_token_with_its_role_and_an_end() {
+    let service = Service::start().await;
+    let code = service.sessions.link("viewer", Clock::System.now());
+    let sign_in = async |code: &str| {
+        let body = Body::from(json!({"code": code}).to_string());
+        service.ask(request("POST", "/v1/sign-in", None, body)).await
+    };
+    let answer = sign_in(&code).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.detail());
+    let made = answer.json();
+    assert_eq!(made["role"], "viewer");
+    assert!(made["name"].as_str().is_some_and(|name| name.starts_with("login-")), "{made}");
+    assert!(made["expiresAt"].is_string(), "{made}");
+    let token = made["token"].as_str().unwrap();
+    let own = service.ask(request("GET", "/v1/whoami", Some(token), Body::empty())).await.json();
+    assert_eq!((&own["name"], &own["role"]), (&made["name"], &made["role"]));
+    for code in [code.as_str(), "nonsense", ""] {
+        let again = sign_in(code).await;
+        assert_eq!(again.status, StatusCode::UNAUTHORIZED, "{code}");
+        assert!(again.detail().contains("used already"), "{}", again.detail());
+    }
 }
