@@ -34,6 +34,7 @@ mod fuzz;
 mod gates;
 mod house;
 mod images;
+mod init;
 mod keys;
 mod left;
 mod local_root;

@@ -6,11 +6,13 @@ pub mod auth;
 pub mod completion;
 pub mod configs;
 pub mod contexts;
+pub mod contract_test;
 pub mod describe;
 pub mod events;
 pub mod get;
 mod help;
 pub mod history;
+pub mod init;
 pub mod jobs;
 pub mod login;
 pub mod logs;
@@ -81,6 +83,10 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write a directory that works, to start from
+    Init(init::Arguments),
+    /// Run a directory's commands against what pvn expects of them
+    ContractTest(contract_test::Arguments),
     /// Show how everything stands, first what waits for you
     Status(status::Arguments),
     /// List things by their noun, or show one
@@ -156,6 +162,8 @@ pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
     console.typed = Typed::with_flags(&cli.global, |name| std::env::var_os(name), current);
     let client = || discover::client(&cli.global);
     match cli.command {
+        Command::Init(arguments) => init::perform(&arguments, console),
+        Command::ContractTest(arguments) => contract_test::perform(&arguments, console).await,
         Command::Status(arguments) => status::perform(arguments, &client()?, console).await,
         Command::Get(arguments) => get::perform(arguments, &client()?, console).await,
         Command::Describe(arguments) => describe::perform(arguments, &client()?, console).await,

@@ -17,7 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "By noun",
         &["services", "jobs", "releases", "applications", "runtimes", "configs", "secrets", "auth"],
     ),
-    ("Other", &["login", "contexts", "completion", "version"]),
+    ("Other", &["init", "contract-test", "login", "contexts", "completion", "version"]),
 ];
 
 /// The command with its help in groups.

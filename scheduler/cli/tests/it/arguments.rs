@@ -154,7 +154,7 @@ fn every_command_is_in_the_guide_and_every_command_of_the_guide_is_there() {
         .filter_map(|line| line.split('|').nth(1))
         .collect();
     let words = |row: &str| -> Vec<String> {
-        row.split(|character: char| !character.is_ascii_lowercase())
+        row.split(|character: char| !character.is_ascii_lowercase() && character != '-')
             .filter(|word| !word.is_empty())
             .map(str::to_owned)
             .collect()
