@@ -5,10 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use schema::api::{Service, ServiceSummary};
 use schema::id::JobId;
 
 use crate::client::Client;
+use crate::completing;
 use crate::failure::Failure;
 use crate::named::CommandTarget;
 
@@ -68,10 +70,10 @@ impl fmt::Display for Address {
 pub struct ServiceArgument {
     /// The service, by name or id: `shop/web`, or `web` alone where no other application has one;
     /// `shop/web@eu` means one release channel of it
-    #[arg(value_name = "SERVICE")]
+    #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(completing::services))]
     address: Address,
     /// Its application, by name or id, where the service's name does not say it
-    #[arg(long, value_name = "APPLICATION")]
+    #[arg(long, value_name = "APPLICATION", add = ArgValueCompleter::new(completing::applications))]
     app: Option<String>,
 }
 
@@ -80,13 +82,13 @@ pub struct ServiceArgument {
 pub struct ChannelArgument {
     /// The service in one release channel, by names or ids: `shop/web@eu`; `web@eu` where no other
     /// application has such a service, `web` where it has one channel
-    #[arg(value_name = "SERVICE")]
+    #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(completing::instances))]
     address: Address,
     /// Its application, by name or id, where the service's name does not say it
-    #[arg(long, value_name = "APPLICATION")]
+    #[arg(long, value_name = "APPLICATION", add = ArgValueCompleter::new(completing::applications))]
     app: Option<String>,
     /// The release channel, by name or id, where the service's name does not say it
-    #[arg(long, value_name = "CHANNEL")]
+    #[arg(long, value_name = "CHANNEL", add = ArgValueCompleter::new(completing::channels))]
     channel: Option<String>,
 }
 

@@ -7,7 +7,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::{Arg, Args, ValueEnum};
+use clap_complete::ArgValueCompleter;
 
+use crate::contexts;
 use crate::failure::Failure;
 
 /// Where a scheduler of this machine listens unless it is told otherwise.
@@ -31,6 +33,7 @@ pub struct Global {
         long,
         global = true,
         env = "PVN_CONTEXT",
+        add = ArgValueCompleter::new(contexts::candidates),
         value_name = "NAME",
         help_heading = "Global options"
     )]
@@ -77,6 +80,21 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub color: Colour,
+}
+
+impl Global {
+    /// As where no flag is given, for whoever asks before the flags are read.
+    pub fn of_environment() -> Self {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            server: set("PVN_SERVER"),
+            context: set("PVN_CONTEXT"),
+            token_file: None,
+            ca_file: set("PVN_CA_FILE").map(PathBuf::from),
+            output: OutputFormat::Table,
+            color: Colour::Never,
+        }
+    }
 }
 
 /// How data is printed.

@@ -16,6 +16,7 @@ pub mod init;
 pub mod jobs;
 pub mod login;
 pub mod logs;
+pub mod reference;
 pub mod releases;
 pub mod run;
 pub mod runtimes;
@@ -145,6 +146,9 @@ pub enum Command {
     Auth(auth::Command),
     /// Print a completion script for a shell
     Completion(completion::Arguments),
+    /// Write man pages, or one document of all commands
+    #[command(subcommand)]
+    Reference(reference::Command),
     /// Print the version of this program and of the scheduler
     Version(version::Arguments),
 }
@@ -188,6 +192,7 @@ pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
         Command::Login(arguments) => login::perform(&arguments, &cli.global, console).await,
         Command::Contexts(command) => contexts::perform(&command, console),
         Command::Auth(command) => auth::perform(command, &client()?, console).await,
+        Command::Reference(command) => reference::perform(&command, console),
         Command::Completion(arguments) => completion::perform(&arguments, console),
         Command::Version(arguments) => version::perform(&arguments, &cli.global, console).await,
     }

@@ -2,12 +2,13 @@
 //! in one file that only its owner reads; what the environment says counts more.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use clap_complete::CompletionCandidate;
 use schema::shown::shell_path;
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +140,16 @@ impl Contexts {
         let current = self.current().map(|(_, one)| one).filter(is_same);
         current.or_else(|| self.contexts.values().find(is_same))
     }
+}
+
+/// The contexts that begin so, for the completion of a shell.
+pub fn candidates(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun.to_string_lossy();
+    let known = Contexts::load().unwrap_or_default().contexts;
+    let known = known.into_iter().filter(|(name, _)| name.starts_with(&*begun));
+    known
+        .map(|(name, saved)| CompletionCandidate::new(name).help(Some(saved.server.into())))
+        .collect()
 }
 
 /// Whether two addresses name one server, as they are typed.

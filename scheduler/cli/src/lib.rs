@@ -8,6 +8,7 @@ pub mod address;
 pub mod args;
 pub mod client;
 pub mod command;
+pub mod completing;
 pub mod console;
 pub mod contexts;
 pub mod diagnostics;
@@ -29,6 +30,7 @@ pub mod when;
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
+use clap_complete::CompleteEnv;
 
 use crate::args::without_empty_variables;
 use crate::command::{Cli, grouped};
@@ -39,6 +41,13 @@ use crate::failure::Failure;
 /// and returns the exit code: 0 done, 1 an error, and for everything that waits 2 failed and 3
 /// timeout.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.get(1).is_some_and(|first| first == completing::REFRESH) {
+        completing::refresh();
+        return 0;
+    }
+    // A shell that completes says so in a variable, and this prints what it wants and ends.
+    CompleteEnv::with_factory(Cli::command).bin("pvnctl").complete();
     let mut console = Console::of_process();
     run(arguments, &mut console)
 }

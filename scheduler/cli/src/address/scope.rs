@@ -1,10 +1,12 @@
 //! What a list is narrowed to: an application, a service, a channel.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use schema::id::{JobId, ReleaseId};
 
 use super::{Address, either, service};
 use crate::client::Client;
+use crate::completing;
 use crate::failure::Failure;
 
 /// Filters of a list.
@@ -12,16 +14,16 @@ use crate::failure::Failure;
 pub struct ScopeArguments {
     /// Only of this service, or of one release channel of it: `shop/web`, `shop/web@eu`, or `web`
     /// where no other application has one
-    #[arg(value_name = "SERVICE")]
+    #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(completing::instances))]
     address: Option<Address>,
     /// Only of this application
-    #[arg(long, value_name = "APPLICATION")]
+    #[arg(long, value_name = "APPLICATION", add = ArgValueCompleter::new(completing::applications))]
     app: Option<String>,
     /// Only of this service
     #[arg(long, value_name = "SERVICE", conflicts_with = "address")]
     service: Option<Address>,
     /// Only in this release channel
-    #[arg(long, value_name = "CHANNEL")]
+    #[arg(long, value_name = "CHANNEL", add = ArgValueCompleter::new(completing::channels))]
     channel: Option<String>,
 }
 

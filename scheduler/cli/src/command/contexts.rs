@@ -1,11 +1,12 @@
 //! `pvnctl contexts`: the schedulers that somebody has logged in to.
 
 use clap::Subcommand;
+use clap_complete::ArgValueCompleter;
 use serde::Serialize;
 
 use crate::client::Listed;
 use crate::console::Console;
-use crate::contexts::Contexts;
+use crate::contexts::{Contexts, candidates};
 use crate::failure::Failure;
 use crate::output_name::OutputName;
 use crate::table::Table;
@@ -19,12 +20,14 @@ pub enum Command {
     /// Use this one from now on
     Use {
         /// Its name
+        #[arg(add = ArgValueCompleter::new(candidates))]
         name: String,
     },
     /// Forget this one and its token, which stays valid
     #[command(visible_alias = "rm")]
     Remove {
         /// Its name
+        #[arg(add = ArgValueCompleter::new(candidates))]
         name: String,
     },
 }

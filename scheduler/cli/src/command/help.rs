@@ -17,7 +17,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         "By noun",
         &["services", "jobs", "releases", "applications", "runtimes", "configs", "secrets", "auth"],
     ),
-    ("Other", &["init", "contract-test", "login", "contexts", "completion", "version"]),
+    (
+        "Other",
+        &["init", "contract-test", "login", "contexts", "completion", "reference", "version"],
+    ),
 ];
 
 /// The command with its help in groups.

@@ -1,11 +1,13 @@
 //! `pvnctl runtimes`: what jobs run on.
 
 use clap::Subcommand;
+use clap_complete::ArgValueCompleter;
 use schema::api::{EjectedRuntime, Runtime, RuntimeCheck};
 use schema::status::CheckStatus;
 
 use crate::address::ScopeArguments;
 use crate::client::Client;
+use crate::completing;
 use crate::console::{Console, yaml};
 use crate::failure::Failure;
 use crate::table::{Cell, Table, Tone};
@@ -19,12 +21,14 @@ pub enum Command {
     /// Show one runtime
     Get {
         /// The runtime, by name or id
+        #[arg(add = ArgValueCompleter::new(completing::runtimes))]
         runtime: String,
     },
     /// Print a runtime of a kind that is built in as the `custom` one that it is made to, to go on
     /// from there by hand
     Eject {
         /// The runtime, by name or id
+        #[arg(add = ArgValueCompleter::new(completing::runtimes))]
         runtime: String,
     },
     /// Try what its jobs need where they run: connection, rights, namespace, wrapper image, way
@@ -32,6 +36,7 @@ pub enum Command {
     /// in, its credentials and what it works on
     Check {
         /// The runtime, by name or id; a Kubernetes runtime is checked for all that run on it
+        #[arg(add = ArgValueCompleter::new(completing::runtimes))]
         runtime: String,
         /// By whose jobs a tool is tried; else by some of each.
         #[command(flatten)]

@@ -136,7 +136,7 @@ fn a_secret_that_is_too_short_to_be_masked_is_set_with_a_warning() {
 #[test]
 fn completions_are_made_for_each_shell() {
     for (shell, sign) in
-        [("bash", "complete -F"), ("zsh", "#compdef pvnctl"), ("fish", "complete -c pvnctl")]
+        [("bash", "-F _clap"), ("zsh", "#compdef pvnctl"), ("fish", "--command pvnctl")]
     {
         let ran = run_with(None, &["completion", shell], b"", None);
         assert!(ran.stdout.contains(sign), "{shell}");
