@@ -174,6 +174,8 @@ words! {
         Directory = "directory",
         /// The program of a command is there, on the scheduler's machine.
         Command = "command",
+        /// A fetch on the scheduler's machine, run twice, only looks.
+        Fetch = "fetch",
         /// A service instance whose job looks, or why none does.
         Instance = "instance",
         /// That job ran, and said what it found.

@@ -163,7 +163,7 @@ fn ecs_is_tried_with_the_credentials_of_the_runtime_which_nobody_sees() {
 }
 
 #[test]
-fn commands_on_this_machine_are_looked_at_without_running_them() {
+fn commands_on_this_machine_are_looked_at_and_of_them_fetch_alone_is_run() {
     let scheduler = Scheduler::start();
     let refused = scheduler.home().join("refused");
     std::fs::write(&refused, "#!/bin/sh\n").expect("a file can be written");
@@ -196,7 +196,7 @@ fn commands_on_this_machine_are_looked_at_without_running_them() {
     }
     let found = |name: &str| check(&scheduler, &[name]);
     let (code, words, checks) = found("well");
-    let well = [&HERE[..], &["command OK"]].concat();
+    let well = [&HERE[..], &["command OK", "fetch OK"]].concat();
     assert_eq!(code, Some(0), "{checks:#?}");
     assert_eq!(words, well, "{checks:#?}");
     assert_eq!(checks[3]["message"], "can be run: `touch`, `true`");
@@ -215,6 +215,53 @@ fn commands_on_this_machine_are_looked_at_without_running_them() {
     let (code, words, _) = found("local");
     assert_eq!(code, Some(2));
     assert_eq!(words.iter().filter(|word| word.ends_with("FAILED")).count(), 3, "{words:?}");
+}
+
+#[test]
+fn a_fetch_that_changes_what_it_looks_at_is_found_out_by_running_it_twice() {
+    let scheduler = Scheduler::start();
+    let script = |text: &str| json!({"taskConfig": {"program": {"cmd": ["sh", "-c", text]}}});
+    // The first look finds work and does away with it.
+    let touching = "test -e \"$PVN_INSTANCE_DIR/seen\" && exit 0; touch \
+                    \"$PVN_INSTANCE_DIR/seen\"; test \"$PVN_JOB_KIND\" = fetch && exit 2";
+    let junk = json!({"fetchMode": "STRUCTURED_OUTPUT", "taskConfig": {"program": {"cmd": ["echo", "no"]}}});
+    for (name, fetch, expected, said) in [
+        ("looks", script("exit 2"), "fetch OK", "fetch found the same: there is work"),
+        (
+            "touches",
+            script(touching),
+            "fetch FAILED",
+            "first that there is work (exit code 2), then",
+        ),
+        ("prints", junk, "fetch FAILED", "its structured output is wrong"),
+    ] {
+        let channel = json!({"name": "c", "runtimes": [{"runtime": name}]});
+        let documents = [
+            json!({"runtime": {"name": name, "custom": {
+                "proxyRuntime": {"runtime": "local"}, "apply": script("true"), "fetch": fetch,
+                "requireApprovalBeforeApply": true,
+            }}}),
+            json!({"application": {"name": name, "releaseChannels": [channel]}}),
+            json!({"service": {"name": "s", "application": name}}),
+        ];
+        scheduler.apply(&documents.map(|document| document.to_string()).join("\n---\n"));
+        scheduler.ok(&["services", "push", "s", "--app", name]);
+        let jobs = || scheduler.json(&["jobs", "list", "--app", name, "--kind", "fetch"]);
+        wait::until("its own fetch to end", || jobs()[0]["endedAt"].as_str().map(drop));
+        if name == "touches" {
+            let mut remove = std::process::Command::new("find");
+            remove.arg(scheduler.home()).args(["-name", "seen", "-delete"]);
+            assert!(remove.status().is_ok_and(|status| status.success()));
+        }
+        let (code, words, checks) = check(&scheduler, &[name]);
+        assert_eq!(words.last().map(String::as_str), Some(expected), "{checks:#?}");
+        assert_eq!(code, Some(if expected.ends_with("OK") { 0 } else { 2 }));
+        assert!(
+            checks[words.len() - 1]["message"].as_str().is_some_and(|of| of.contains(said)),
+            "{checks:#?}"
+        );
+        assert!(checks[words.len() - 1]["job"].is_string());
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::names::InstanceNames;
 use crate::runner::registry::Runners;
 use crate::runner::{ClusterQuestions, JobSpec, PlaceLook};
 
+mod fetches;
 mod groups;
 mod jobs;
 
@@ -180,6 +181,13 @@ impl Handle {
         // Jobs on a host are those of other runtimes, which are asked by their names.
         if !checked.serving.contains(&checked.name) {
             return Ok(findings);
+        }
+        // What cannot be started fails, and that was told.
+        let is_well = findings.iter().all(|found| found.status != CheckStatus::Failed);
+        let fetches = if is_well { fetches::chosen(&read) } else { Vec::new() };
+        let looks = fetches.iter().map(|one| self.try_fetch(&checked.name, one, caller, until));
+        for found in futures::future::join_all(looks).await {
+            findings.extend(found?);
         }
         if read.is_empty() && checked.has_tool {
             let why = format!(

@@ -35,13 +35,7 @@ impl Handle {
         caller: &Caller,
         until: Instant,
     ) -> Result<Vec<Finding>, Refusal> {
-        let asked = self.call(|reply| Call::RunOnce {
-            instance: instance.names.instance(),
-            what: DryRun::Check,
-            caller: caller.clone(),
-            reply,
-        });
-        let job = match asked.await {
+        let job = match self.run_dry(instance, DryRun::Check, caller).await {
             Ok(job) => job,
             // All places are taken, say: nothing is known of the tool.
             Err(Refusal::Conflict(why)) => {
@@ -56,8 +50,28 @@ impl Handle {
         Ok(findings.into_iter().map(|finding| Finding { job: Some(job), ..finding }).collect())
     }
 
+    /// Begins a dry run of an instance.
+    pub(super) async fn run_dry(
+        &self,
+        instance: &ServedInstance,
+        what: DryRun,
+        caller: &Caller,
+    ) -> Result<JobId, Refusal> {
+        let asked = self.call(|reply| Call::RunOnce {
+            instance: instance.names.instance(),
+            what,
+            caller: caller.clone(),
+            reply,
+        });
+        asked.await
+    }
+
     /// The row of a job once it is over; `None` when it is not in time.
-    async fn end_of(&self, job: JobId, until: Instant) -> Result<Option<JobRow>, Refusal> {
+    pub(super) async fn end_of(
+        &self,
+        job: JobId,
+        until: Instant,
+    ) -> Result<Option<JobRow>, Refusal> {
         loop {
             let row = self.store.job_row(job).await?;
             if let Some(row) = row.filter(|row| row.ended_at.is_some()) {
@@ -71,7 +85,7 @@ impl Handle {
     }
 
     /// Stops a job that takes too long, and says what it was at.
-    async fn give_up(
+    pub(super) async fn give_up(
         &self,
         runtime: &RuntimeName,
         job: JobId,
