@@ -17,6 +17,7 @@ use crate::offline::backup::BackupArguments;
 use crate::offline::restore::RestoreArguments;
 use crate::offline::{self, ActivateArguments, PruneArguments};
 use crate::settings::Settings;
+use crate::settings::printed::printed;
 use crate::signals::{INTERRUPTED, Stops};
 use crate::{crash, dev};
 
@@ -46,7 +47,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run the scheduler
-    Serve(Box<Settings>),
+    Serve(Box<ServeArguments>),
     /// Serve, apply the config files of a directory, release every service, and tell what happens
     Dev(Box<dev::Arguments>),
     /// Remove what is not kept any more, with the scheduler stopped: mends a full disk
@@ -59,15 +60,24 @@ enum Command {
     Activate(Box<ActivateArguments>),
 }
 
+#[derive(clap::Args)]
+struct ServeArguments {
+    #[command(flatten)]
+    settings: Settings,
+
+    /// Print every setting with its value and where that came from, and end
+    #[arg(long)]
+    print_config: bool,
+}
+
 /// The whole program: reads the arguments (the first is the program's name), does what they say,
 /// and returns the exit code.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let command = without_empty_variables(Cli::command(), |name| std::env::var_os(name));
-    let cli = match command
-        .try_get_matches_from(arguments)
-        .and_then(|matches| Cli::from_arg_matches(&matches))
-    {
-        Ok(cli) => cli,
+    let read = command.clone().try_get_matches_from(arguments);
+    let read = read.and_then(|read| Ok((Cli::from_arg_matches(&read)?, read)));
+    let (cli, read) = match read {
+        Ok(read) => read,
         Err(error) => {
             // A closed pipe is nothing to complain about; and 2, which clap would end with, means
             // FAILED here.
@@ -75,6 +85,14 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
+    if let Command::Serve(arguments) = &cli.command
+        && arguments.print_config
+        && let (Some(serve), Some((_, read))) =
+            (command.find_subcommand("serve"), read.subcommand())
+    {
+        let _unread = write!(std::io::stdout(), "{}", printed(serve, read));
+        return ExitCode::SUCCESS;
+    }
     let log = if matches!(cli.command, Command::Dev(_)) { DEV_LOG } else { DEFAULT_LOG };
     // By a thread of its own, which leaves out what does not fit: whoever reads the log may be slow
     // or gone, and its disk full, and neither may hold anything up. What is left is written
@@ -107,7 +125,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     crash::arm().map_err(anyhow::Error::msg)?;
     let runtime = tokio::runtime::Runtime::new().context("failed to start the async runtime")?;
     match cli.command {
-        Command::Serve(settings) => runtime.block_on(serve(*settings)).map(|()| ExitCode::SUCCESS),
+        Command::Serve(arguments) => {
+            runtime.block_on(serve(arguments.settings)).map(|()| ExitCode::SUCCESS)
+        }
         Command::Dev(arguments) => Ok(runtime.block_on(dev::run(*arguments)).into()),
         Command::Prune(arguments) => tell(runtime.block_on(offline::prune(&arguments))?),
         Command::Backup(arguments) => tell(runtime.block_on(offline::backup::backup(&arguments))?),

@@ -11,6 +11,7 @@ use crate::http::{TlsFiles, advertised};
 use crate::paths;
 use crate::retention::Policy;
 
+pub mod printed;
 /// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a
 /// few per core keep a small machine busy without drowning it.
 pub const DEFAULT_MAX_FETCHES: u32 = 32;
