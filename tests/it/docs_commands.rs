@@ -53,13 +53,10 @@ const NOT_HERE: &[(Block, &str)] = &[
     ),
     (("examples/kubernetes/README.md", "kubectl apply"), "takes a cluster; run by cluster_example"),
     (
-        ("examples/kubernetes/README.md", "pvnctl services get"),
+        ("examples/kubernetes/README.md", "pvnctl get service"),
         "takes a cluster; run by cluster_example",
     ),
-    (
-        ("examples/kubernetes/README.md", "pvnctl services push"),
-        "takes a cluster; run by cluster_example",
-    ),
+    (("examples/kubernetes/README.md", "pvnctl push"), "takes a cluster; run by cluster_example"),
     (("examples/wrapper/README.md", "docker build"), "takes an engine of containers"),
     (
         ("examples/bucket-gcs/README.md", "export BUCKET=example-assets\ntarget"),
