@@ -32,6 +32,9 @@ impl State {
             attempts.ask_to_try_again();
         }
         let answers_already = self.answers_already() && !tries_again;
+        if tries_again {
+            self.observed.forget_failures();
+        }
         self.ask_all(now);
         self.observed.count_what_is_of_before(answers_already);
         let what = if is_tried {

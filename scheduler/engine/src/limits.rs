@@ -10,6 +10,11 @@ pub const CLOCK_SLACK: Duration = Duration::from_secs(1);
 /// Source: rule 2 of docs/convergence.md.
 pub const MISSES_UNTIL_UNSEEN: u32 = 3;
 
+/// Failures of fetch in a row after which an instance that waits for its answer is FAILED: one or
+/// two are a registry or a network that was away for a moment, three are somebody's to mend. As
+/// many as make a converged instance one that was not seen. Source: rule 2 of docs/convergence.md.
+pub const FAILURES_UNTIL_FAILED: u32 = 3;
+
 /// Least time for which what a watch told counts: whatever a row says, no tight loop of errors.
 pub const SHORTEST_FRESHNESS: Duration = Duration::from_secs(1);
 

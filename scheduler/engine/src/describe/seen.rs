@@ -3,6 +3,7 @@
 use schema::status::{Reason, Status};
 
 use super::{Because, Description, WayOut};
+use crate::limits::FAILURES_UNTIL_FAILED;
 use crate::state::{Finding, State};
 
 impl State {
@@ -52,11 +53,11 @@ impl State {
     pub(super) fn describe_unlooked(&self) -> Description<'static> {
         let version = self.version_in_words();
         match self.observed.error() {
-            Some(error) => waits_for_a_look(
+            Some(error) => self.waits_for_answer(
                 Some(Reason::FetchFailed),
                 format!("nothing is known of {version} yet: {error}"),
             ),
-            None => waits_for_a_look(
+            None => self.waits_for_answer(
                 Some(Reason::NoCurrentState),
                 format!("waits for the first answer of {} for {version}", self.who_looks()),
             ),
@@ -68,7 +69,7 @@ impl State {
         let reason = if is_missed { Some(Reason::FetchFailed) } else { self.work_reason() };
         let error = self.observed.error().map_or_else(String::new, |error| format!(": {error}"));
         let (after, who) = (self.after(), self.who_looks());
-        waits_for_a_look(
+        self.waits_for_answer(
             reason,
             format!("{after}waits for {who} to tell how things are now{error}"),
         )
@@ -76,12 +77,28 @@ impl State {
 
     pub(super) fn describe_pending(&self) -> Description<'static> {
         let reason = (self.observed.misses() > 0).then_some(Reason::FetchFailed);
-        waits_for_a_look(reason, self.objects_in_words())
+        self.waits_for_answer(reason, self.objects_in_words())
     }
 
     pub(super) fn describe_broken(&self) -> Description<'static> {
         let reason = Some(Reason::RuntimeObjectFailed);
         Description::new(Status::Failed, reason, self.objects_in_words(), WayOut::Look)
+    }
+
+    /// Nothing goes on before something was seen; and where looking fails again and again that is
+    /// no progress, and somebody has to mend it. It goes on all the same, and an answer ends it.
+    fn waits_for_answer(&self, reason: Option<Reason>, message: String) -> Description<'static> {
+        let failures = self.observed.failures();
+        if failures < FAILURES_UNTIL_FAILED {
+            return waits_for_a_look(reason, message);
+        }
+        let who = self.who_looks();
+        let message = format!(
+            "{who} failed {failures} times in a row; {message}; {who} goes on by itself, and an \
+             answer ends this"
+        );
+        let reason = Some(Reason::FetchFailed);
+        Description { status: Status::Failed, ..waits_for_a_look(reason, message) }
     }
 
     fn objects_in_words(&self) -> String {

@@ -235,6 +235,8 @@ impl ObservedState {
     pub(crate) fn commands_changed(&mut self) {
         self.fresh = false;
         self.other_commands = self.finding != Finding::Nothing;
+        // That those of before failed says nothing about these.
+        self.failures = 0;
     }
 
     /// A person tries again: what was in the way so far is not counted.

@@ -7,6 +7,7 @@ mod begun;
 mod clocks;
 mod destroys;
 mod failed_objects;
+mod failing_fetch;
 mod foretold;
 mod fresh_after;
 mod in_words;

@@ -104,7 +104,7 @@ fn rule_17_a_release_has_as_much_time_left_after_a_restart_as_before_and_a_minut
         it.now = second(now);
         it.send(Event::Recovered { stepped: ClockStep::default(), looked_at: second(40) });
         it.until_without_answer(now + 399);
-        it.is("CONVERGING FETCH_FAILED");
+        it.is("FAILED FETCH_FAILED");
         it.until_without_answer(now + 400);
         it.is("FAILED STUCK");
     }

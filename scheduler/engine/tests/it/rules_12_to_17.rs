@@ -189,14 +189,14 @@ fn rule_12_a_changed_progress_deadline_counts_from_the_change() {
         ..with_deadline()
     })));
     it.until_without_answer(79);
-    it.is("CONVERGING FETCH_FAILED");
+    it.is("FAILED FETCH_FAILED");
     it.until_without_answer(80);
     it.is("FAILED STUCK");
     let mut it = Scenario::new(with_deadline());
     it.until_without_answer(50)
         .send(Event::Desired(Box::new(Desired { progress_deadline: None, ..with_deadline() })));
     it.until_without_answer(100_000);
-    it.is("CONVERGING FETCH_FAILED");
+    it.is("FAILED FETCH_FAILED");
 }
 
 // ---- rule 13 ----
