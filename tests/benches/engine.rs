@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use engine::action::Action;
 use engine::desired::{
-    ApplyPolicy, Cadence, Desired, FetchAnswer, Observe, PollPolicy, RetryPolicy,
+    ApplyPolicy, Cadence, Desired, FetchAnswer, Observe, PollPolicy, RetryPolicy, WorkExitCodes,
 };
 use engine::event::{Event, FetchResult, Outcome};
 use engine::{State, next_wake, step};
@@ -103,6 +103,7 @@ fn instance(number: usize, now: Timestamp) -> Option<State> {
             retry: None,
             timeout: Duration::from_secs(600),
             stop_grace: None,
+            work: WorkExitCodes::default(),
         }),
         apply: ApplyPolicy {
             retryable_exit_codes: vec![75],

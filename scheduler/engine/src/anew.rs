@@ -9,7 +9,7 @@ use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::action::Action;
-use crate::desired::Desired;
+use crate::desired::{Desired, WorkExitCodes};
 use crate::limits::{OVERTIME, RECOVERY, START_DEADLINE};
 use crate::state::{ApplyAttempts, ApplyEnd, Job, State};
 
@@ -143,6 +143,7 @@ impl Flying {
             stopped_at: None,
             attempts_before: None,
             fetch_mode: None,
+            work: WorkExitCodes::default(),
         })
     }
 }

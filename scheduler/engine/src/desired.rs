@@ -14,7 +14,7 @@ mod observe;
 
 pub use gate::Gate;
 pub(crate) use gate::{Question, Unmet};
-pub use observe::{Observe, PollPolicy, WatchPolicy};
+pub use observe::{Observe, PollPolicy, WatchPolicy, WorkExitCodes};
 
 /// The wanted end state of one instance and the rules on the way there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

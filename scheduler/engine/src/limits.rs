@@ -22,9 +22,9 @@ pub const SHORTEST_FRESHNESS: Duration = Duration::from_secs(1);
 /// says, no tight loop.
 pub const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The exit code with which a fetch in mode EXIT_CODE says that there is work to do. Source:
-/// docs/commands.md.
-pub const WORK_EXIT_CODE: i32 = 2;
+/// The exit code with which a fetch in mode EXIT_CODE says that there is work to do, unless its
+/// config names others. Source: docs/commands.md.
+pub const USUAL_WORK_EXIT_CODE: i32 = 2;
 
 /// Longest wait for a job to start, from the decision; a longer timeout of its own takes its place.
 /// Source: rule 13 of docs/convergence.md.

@@ -6,10 +6,10 @@ use schema::status::Reason;
 use schema::time::Timestamp;
 
 use crate::action::StopReason;
-use crate::desired::FetchAnswer;
+use crate::desired::{FetchAnswer, PollPolicy, WorkExitCodes};
 use crate::event::{FetchResult, Outcome};
 use crate::late::{ended_at, overdue, timed_out};
-use crate::limits::WORK_EXIT_CODE;
+use crate::limits::USUAL_WORK_EXIT_CODE;
 use crate::observation::{
     Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport,
 };
@@ -39,7 +39,7 @@ pub(crate) enum Verdict {
 /// The end of a fetch as the observation that it is.
 pub(crate) fn of_fetch(
     job: &Job,
-    mode: FetchAnswer,
+    policy: &PollPolicy,
     outcome: Outcome,
     now: Timestamp,
 ) -> Observation {
@@ -47,7 +47,7 @@ pub(crate) fn of_fetch(
     let error = |why: String, blame| Err(ObservationError { why, blame });
     let result = match (outcome, &job.stop) {
         (Outcome::Exited { code, said, seen, .. }, stop) => {
-            match (read(mode, code, &said, *seen), stop) {
+            match (read(policy.mode, &policy.work, code, &said, *seen), stop) {
                 (Ok(report), _) => Ok(report),
                 (Err(_), Some(StopReason::Person(who))) => {
                     error(format!("was cancelled by {who}"), Blame::Person)
@@ -84,32 +84,22 @@ pub(crate) fn of_fetch(
 /// Why this is no answer, as the end of the sentence "fetch …".
 fn read(
     mode: FetchAnswer,
+    work: &WorkExitCodes,
     code: i32,
     said: &str,
     mut seen: FetchResult,
 ) -> Result<WorldReport, String> {
     let world = match mode {
-        FetchAnswer::ExitCode => match code {
-            0 => ObservedWorld::AsDesired,
-            WORK_EXIT_CODE if said.is_empty() => {
-                ObservedWorld::Work("fetch ended with exit code 2: there is work to do".into())
-            }
-            WORK_EXIT_CODE if seen.is_cut => ObservedWorld::Work(format!(
-                "fetch found work to do, and what is kept of its output is not whole: {said}"
-            )),
-            WORK_EXIT_CODE if seen.doubt.is_some() => ObservedWorld::Work(format!(
-                "fetch ended with exit code 2, which means work, and printed only errors: {said}"
-            )),
-            WORK_EXIT_CODE => ObservedWorld::Work(format!("fetch found work to do: {said}")),
-            _ => {
-                return Err(ended_with(
-                    &format!("{code} (0 means converged and 2 means work to do)"),
-                    said,
-                ));
-            }
-        },
+        FetchAnswer::ExitCode if code == 0 => ObservedWorld::AsDesired,
+        FetchAnswer::ExitCode if work.says_work(code) => {
+            ObservedWorld::Work(work_in_words(code, said, &seen))
+        }
+        FetchAnswer::ExitCode => {
+            let code = format!("{code} (0 means converged and {} work to do)", work.that_mean());
+            return Err(ended_with(&code, said));
+        }
         // Whoever means work by 2 has the other mode in mind; any other code is a failure in both.
-        FetchAnswer::StructuredOutput if code == WORK_EXIT_CODE => {
+        FetchAnswer::StructuredOutput if code == USUAL_WORK_EXIT_CODE => {
             return Err(ended_with(
                 &format!("{code} (with structured output work is what is printed, with code 0)"),
                 said,
@@ -138,6 +128,22 @@ fn read(
         is_cut: seen.is_cut,
         doubt: seen.doubt,
     })
+}
+
+/// What a fetch says that found work by its exit code.
+fn work_in_words(code: i32, said: &str, seen: &FetchResult) -> String {
+    if said.is_empty() {
+        format!("fetch ended with exit code {code}: there is work to do")
+    } else if seen.is_cut {
+        format!("fetch found work to do, and what is kept of its output is not whole: {said}")
+    } else if seen.doubt.is_some() {
+        format!(
+            "fetch ended with exit code {code}, which means work and is also what a shell's syntax \
+             error ends with, and printed only errors: {said}"
+        )
+    } else {
+        format!("fetch found work to do: {said}")
+    }
 }
 
 /// What it means that the world is like this.
@@ -172,7 +178,8 @@ mod tests {
         said: &str,
         seen: &FetchResult,
     ) -> Result<Verdict, String> {
-        super::read(mode, code, said, seen.clone()).map(|report| verdict(&report.world, version))
+        super::read(mode, &WorkExitCodes::default(), code, said, seen.clone())
+            .map(|report| verdict(&report.world, version))
     }
 
     fn check_structured(objects: &str, expected: &str) {
@@ -241,6 +248,23 @@ mod tests {
                 _ => assert!(verdict.unwrap_err().contains(&code.to_string())),
             }
         }
+    }
+
+    #[test]
+    fn with_codes_of_the_config_2_is_an_error_like_any_other() {
+        let work = WorkExitCodes::chosen(&[10, 11]);
+        let read = |code| {
+            super::read(FetchAnswer::ExitCode, &work, code, "", FetchResult::default())
+                .map(|report| verdict(&report.world, "v2"))
+        };
+        assert_eq!(read(0), Ok(Verdict::Clean));
+        for code in [10, 11] {
+            assert!(matches!(read(code), Ok(Verdict::Work(..))), "{code}");
+        }
+        assert_eq!(
+            read(2),
+            Err("ended with exit code 2 (0 means converged and 10 and 11 mean work to do)".into())
+        );
     }
 
     #[test]

@@ -185,6 +185,7 @@ impl Job {
             compiled: desired.compiled,
             runtime: desired.runtime.clone(),
             fetch_mode: fetch.map(|policy| policy.mode),
+            work: fetch.map(|policy| policy.work.clone()).unwrap_or_default(),
             apply_key: is_only_applied.then(|| desired.apply_key()),
             uses: Vec::new(),
             decided_at: start.decided_at,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config;
 use engine::desired::{
-    ApplyPolicy, Cadence, FetchAnswer, InfoPolicy, PollPolicy, RetryPolicy, Window,
+    ApplyPolicy, Cadence, FetchAnswer, InfoPolicy, PollPolicy, RetryPolicy, Window, WorkExitCodes,
 };
 use schema::schedule::{self, CronText, Timezone};
 
@@ -57,6 +57,7 @@ pub(super) fn fetch(fetch: &config::FetchCommand) -> PollPolicy {
         retry: fetch.retry_policy.as_ref().map(|policy| retry(Some(policy), LOOK_RETRY)),
         timeout: span(fetch.timeout, LOOK_TIMEOUT),
         stop_grace: None,
+        work: WorkExitCodes::chosen(&fetch.work_exit_codes),
     }
 }
 

@@ -118,6 +118,7 @@ impl DriverLoop {
                 .map(|_| FetchAnswer::ExitCode)
                 .or(flying.and_then(|job| job.fetch_mode))
                 .or(poll.map(|poll| poll.mode)),
+            work: flying.map(|job| &job.work).or(poll.map(|poll| &poll.work)),
             stopped: flying.and_then(|job| job.stop.as_ref()).or(row.stop.as_ref()),
             stopped_at: flying.and_then(|job| job.stopped_at),
             decided_at: row.created_at,

@@ -4,7 +4,7 @@
 //! about one end counts. What an exit code means for the instance is the engine's business.
 
 use engine::action::StopReason;
-use engine::desired::FetchAnswer;
+use engine::desired::{FetchAnswer, WorkExitCodes};
 use engine::event::{FetchResult, Outcome};
 use schema::id::BlobId;
 use schema::output::{FetchOutput, GetInfoOutput};
@@ -31,6 +31,8 @@ pub(super) struct JobPurpose<'a> {
     pub(super) kind: JobKind,
     /// How it answers, if it is a fetch.
     pub(super) mode: Option<FetchAnswer>,
+    /// With which codes it then says that there is work; `None` = the usual one.
+    pub(super) work: Option<&'a WorkExitCodes>,
     /// Whether and why we stopped it.
     pub(super) stopped: Option<&'a StopReason>,
     /// When we first did, where that is known.
@@ -39,6 +41,20 @@ pub(super) struct JobPurpose<'a> {
     pub(super) decided_at: Timestamp,
     /// The present.
     pub(super) now: Timestamp,
+}
+
+impl JobPurpose<'_> {
+    /// Whether this code is a fetch's word that there is work.
+    fn says_work(&self, code: i32) -> bool {
+        let is_by_code = self.kind == JobKind::Fetch && self.mode == Some(FetchAnswer::ExitCode);
+        let usual = WorkExitCodes::default();
+        is_by_code && self.work.unwrap_or(&usual).says_work(code)
+    }
+
+    /// Whether that code was chosen for it, so that no mistake ends with it.
+    fn has_codes_of_its_own(&self) -> bool {
+        self.work.is_some_and(|work| !work.are_usual())
+    }
 }
 
 /// A job's end, read.
@@ -239,8 +255,7 @@ fn exited(
         .and_then(|objects| objects.as_ref().err())
         .or(info.as_ref().and_then(|info| info.as_ref().err()))
         .cloned();
-    let has_meaning = code == 0
-        || (code == 2 && asked.kind == JobKind::Fetch && asked.mode == Some(FetchAnswer::ExitCode));
+    let has_meaning = code == 0 || asked.says_work(code);
     let lost = report.files_lost.as_ref().filter(|_| asked.kind == JobKind::Fetch);
     if let (true, None, Some(why)) = (has_meaning, &unreadable, report.bad_output.as_ref().or(lost))
     {

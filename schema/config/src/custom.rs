@@ -85,7 +85,7 @@ message! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FetchMode {
-    /// Exit code 0: converged. 2: work to do. Anything else: an error.
+    /// Exit code 0: converged. 2, or one of `workExitCodes`: work to do. Anything else: an error.
     #[default]
     ExitCode,
     /// Exit code 0 and a FetchOutput on stdout, which is compared with the desired version.
@@ -128,6 +128,11 @@ message_with_one! {
         env: Env,
         /// Longest run. Default: 600s.
         timeout: Option<Duration>,
+        /// Exit codes that mean that there is work, in mode EXIT_CODE; any other but 0 is an error,
+        /// 2 as well where it is not named. Default: 2.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(inner(range(min = 1, max = 255)))]
+        work_exit_codes: Vec<i32>,
     }
 }
 

@@ -154,6 +154,7 @@ impl Maker<'_> {
             maker.maybe(&mut fetch, 30, "fetchMode", |maker| {
                 json!(maker.0.pick(&["EXIT_CODE", "STRUCTURED_OUTPUT"]))
             });
+            maker.maybe(&mut fetch, 10, "workExitCodes", |maker| json!([2, maker.whole()]));
             maker.maybe(&mut fetch, 40, "retryPolicy", Self::retry);
             maker.maybe(&mut fetch, 30, "timeout", Self::duration);
             fetch.into()

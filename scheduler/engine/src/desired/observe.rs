@@ -7,7 +7,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Cadence, FetchAnswer, RetryPolicy};
-use crate::limits::SHORTEST_FRESHNESS;
+use crate::limits::{SHORTEST_FRESHNESS, USUAL_WORK_EXIT_CODE};
 
 /// How it becomes known how the world is.
 ///
@@ -45,6 +45,48 @@ pub struct PollPolicy {
         with = "crate::millis::maybe"
     )]
     pub stop_grace: Option<Duration>,
+    /// With which codes it says that there is work, in mode EXIT_CODE.
+    #[serde(default, skip_serializing_if = "WorkExitCodes::are_usual")]
+    pub work: WorkExitCodes,
+}
+
+/// The exit codes with which a fetch in mode EXIT_CODE says that there is work: those of the
+/// config, else [`USUAL_WORK_EXIT_CODE`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkExitCodes(Vec<i32>);
+
+impl WorkExitCodes {
+    /// Those that a config names; none names the usual one. Each is 1 to 255.
+    pub fn chosen(codes: &[i32]) -> Self {
+        let mut codes = codes.to_vec();
+        codes.sort_unstable();
+        codes.dedup();
+        Self(codes)
+    }
+
+    /// Whether a fetch that ends with this code says that there is work.
+    pub fn says_work(&self, code: i32) -> bool {
+        match self.are_usual() {
+            true => code == USUAL_WORK_EXIT_CODE,
+            false => self.0.contains(&code),
+        }
+    }
+
+    /// Whether nobody has chosen them: then a mistake may have ended the fetch as well.
+    pub fn are_usual(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// As the subject of a sentence, with its verb: "10 and 11 mean".
+    pub(crate) fn that_mean(&self) -> String {
+        let codes: Vec<String> = self.0.iter().map(i32::to_string).collect();
+        match &codes[..] {
+            [] => format!("{USUAL_WORK_EXIT_CODE} means"),
+            [one] => format!("{one} means"),
+            [others @ .., last] => format!("{} and {last} mean", others.join(", ")),
+        }
+    }
 }
 
 /// What is expected of a watch.
@@ -123,6 +165,7 @@ impl<'de> Deserialize<'de> for Observe {
             retry: row.retry,
             timeout: row.timeout.ok_or_else(|| D::Error::missing_field("timeout_ms"))?,
             stop_grace: row.stop_grace,
+            work: row.work,
         }))
     }
 }
@@ -144,6 +187,8 @@ struct ObserveRow {
     timeout: Option<Duration>,
     #[serde(rename = "stop_grace_ms", default, with = "crate::millis::maybe")]
     stop_grace: Option<Duration>,
+    #[serde(default)]
+    work: WorkExitCodes,
 }
 
 #[cfg(test)]
@@ -175,6 +220,7 @@ mod tests {
             retry: None,
             timeout: Duration::from_secs(600),
             stop_grace: None,
+            work: WorkExitCodes::default(),
         };
         check(
             r#"{"mode":"ExitCode","cadence":{"Interval":{"poll_ms":30000,"steady_ms":300000}},"retry":null,"timeout_ms":600000}"#,
@@ -183,12 +229,13 @@ mod tests {
         check(
             concat!(
                 r#"{"mode":"StructuredOutput","cadence":{"Interval":{"poll_ms":30000,"steady_ms":300000}},"#,
-                r#""retry":{"base_ms":1000,"max_ms":2000,"max_attempts":3},"timeout_ms":600000,"stop_grace_ms":45000}"#
+                r#""retry":{"base_ms":1000,"max_ms":2000,"max_attempts":3},"timeout_ms":600000,"stop_grace_ms":45000,"work":[10,11]}"#
             ),
             &Observe::Poll(PollPolicy {
                 mode: FetchAnswer::StructuredOutput,
                 retry: Some(retry),
                 stop_grace: Some(Duration::from_secs(45)),
+                work: WorkExitCodes::chosen(&[11, 10, 11]),
                 ..poll
             }),
         );
@@ -197,6 +244,19 @@ mod tests {
             r#"{"watch":{"fresh_for_ms":90000}}"#,
             &Observe::Watch(WatchPolicy { fresh_for: Duration::from_secs(90) }),
         );
+    }
+
+    #[test]
+    fn what_a_config_names_takes_the_place_of_the_usual_code() {
+        for (chosen, codes, words) in [
+            (&[][..], &[2][..], "2 means"),
+            (&[10], &[10], "10 means"),
+            (&[11, 2, 10], &[2, 10, 11], "2, 10 and 11 mean"),
+        ] {
+            let work = WorkExitCodes::chosen(chosen);
+            let says: Vec<i32> = (0..256).filter(|code| work.says_work(*code)).collect();
+            assert_eq!((&says[..], work.that_mean().as_str()), (codes, words));
+        }
     }
 
     #[test]

@@ -21,16 +21,17 @@ impl State {
             self.lingering.insert(job.id);
         }
         let Some(desired) = self.desired() else { return };
-        let mode = desired.observe.poll().map(|policy| policy.mode);
+        let policy = desired.observe.poll();
         let is_asked = job.release == desired.release
             && job.compiled == desired.compiled
             && job.stop != Some(StopReason::NotWanted);
-        let Some(mode) = mode.filter(|_| is_asked) else {
+        let Some(policy) = policy.filter(|_| is_asked) else {
             // An answer about something that is no longer asked.
-            self.observed.due_by(mode.map(|_| now));
+            let is_polled = policy.is_some();
+            self.observed.due_by(is_polled.then_some(now));
             return;
         };
-        let observation = of_fetch(job, mode, outcome, now);
+        let observation = of_fetch(job, policy, outcome, now);
         let (ended_at, missed) =
             (observation.at, observation.result.as_ref().err().map(|error| error.blame));
         self.take_in(observation, out);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ApplyAttempts;
 use crate::action::StopReason;
-use crate::desired::FetchAnswer;
+use crate::desired::{FetchAnswer, WorkExitCodes};
 use crate::limits::CLOCKS_APART;
 
 /// A job in flight: decided, and its end not known yet.
@@ -30,6 +30,9 @@ pub struct Job {
     /// For a fetch: how it answers, whatever the config says of fetch by now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_mode: Option<FetchAnswer>,
+    /// And with which codes it says that there is work.
+    #[serde(default, skip_serializing_if = "WorkExitCodes::are_usual")]
+    pub work: WorkExitCodes,
     /// For an apply without fetch: what the desired state remembers when it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) apply_key: Option<String>,

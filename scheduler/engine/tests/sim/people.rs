@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::State;
 use engine::desired::{
     ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy,
-    WatchPolicy, Window,
+    WatchPolicy, Window, WorkExitCodes,
 };
 use engine::event::Event;
 use schema::id::{BlobId, ReleaseId};
@@ -81,6 +81,7 @@ fn polled(random: &mut Random, production: bool) -> Desired {
                 retry: random.one_in(2).then(|| retry.clone()),
                 timeout: secs(random, 30, 600),
                 stop_grace: None,
+                work: WorkExitCodes::default(),
             }),
         },
         apply: ApplyPolicy {

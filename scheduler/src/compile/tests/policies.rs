@@ -30,6 +30,7 @@ fn every_default_of_the_reference() {
     );
     assert_eq!(fetch.retry, None);
     assert_eq!(fetch.timeout, Duration::from_secs(600));
+    assert!(fetch.work.are_usual() && fetch.work.says_work(2));
     let retry = |base, max| RetryPolicy {
         base: Duration::from_secs(base),
         max: Duration::from_secs(max),

@@ -19,8 +19,9 @@ const IGNORED_OUTPUT: &str = "fetch printed a FetchOutput, which counts for noth
 /// What to say of a fetch that found work and said nothing about it but on stderr.
 const ONLY_ERRORS: &str = "2 means that there is work, and is also what shells, make and many \
                            parsers end with for a mistake of their own; if this is one, mend the \
-                           fetch, and have it end with another code then (docs/commands.md, \"A 2 \
-                           that is not meant\"); if there is work, have it print what it found";
+                           fetch, and name another code for work (`workExitCodes: [10]`), so that \
+                           a 2 is an error from then on; if there is work, have it print what it \
+                           found, or say that 2 is meant (`workExitCodes: [2]`)";
 
 /// What to say of a fetch that found work and of whose output a part is not here.
 const CUT_OUTPUT: &str = "what is kept of the fetch's output is not what it printed, so a yes \
@@ -43,14 +44,15 @@ pub(super) fn fetched(
     };
     let (plan, explanation) = (file(report, PLAN), file(report, EXPLANATION));
     let is_by_code = asked.mode == Some(FetchAnswer::ExitCode);
-    let is_cut =
-        is_by_code && code == 2 && words.cut.is_some() && plan.is_none() && explanation.is_none();
-    let is_mute = code == 2
+    let is_work = asked.says_work(code);
+    let is_cut = is_work && words.cut.is_some() && plan.is_none() && explanation.is_none();
+    let is_mute = is_work
+        && !asked.has_codes_of_its_own()
         && words.stdout.is_none()
         && words.explanation.is_none()
         && plan.is_none()
         && words.stderr.is_some();
-    let doubt = match (is_by_code && words.has_objects, is_by_code && is_mute) {
+    let doubt = match (is_by_code && words.has_objects, is_mute) {
         _ if is_cut => Some(CUT_OUTPUT.to_owned()),
         (true, _) => Some(IGNORED_OUTPUT.to_owned()),
         (_, true) => Some(ONLY_ERRORS.to_owned()),

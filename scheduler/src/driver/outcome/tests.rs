@@ -9,6 +9,7 @@ mod fetches;
 const FETCH: JobPurpose<'static> = JobPurpose {
     kind: JobKind::Fetch,
     mode: Some(FetchAnswer::ExitCode),
+    work: None,
     stopped: None,
     stopped_at: None,
     decided_at: Timestamp::from_millis(1),
@@ -41,6 +42,10 @@ fn an_exit_code_succeeds_where_it_has_a_meaning() {
     check(json!({"exitCode": 0}), &FETCH, JobStatus::Succeeded, Some(0), "");
     check(json!({"exitCode": 2}), &FETCH, JobStatus::Succeeded, Some(2), "");
     check(json!({"exitCode": 3}), &FETCH, JobStatus::Failed, Some(3), "ended with exit code 3");
+    let codes = WorkExitCodes::chosen(&[10]);
+    let chosen = JobPurpose { work: Some(&codes), ..FETCH };
+    check(json!({"exitCode": 10}), &chosen, JobStatus::Succeeded, Some(10), "");
+    check(json!({"exitCode": 2}), &chosen, JobStatus::Failed, Some(2), "ended with exit code 2");
     let apply = JobPurpose { kind: JobKind::Apply, ..FETCH };
     check(json!({"exitCode": 2}), &apply, JobStatus::Failed, Some(2), "ended with exit code 2");
     check(

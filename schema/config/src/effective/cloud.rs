@@ -47,6 +47,7 @@ impl Cloud<'_> {
                 retry_policy: None,
                 env: self.env.clone(),
                 timeout: None,
+                work_exit_codes: Vec::new(),
             }),
             apply: ApplyCommand {
                 exec: apply,

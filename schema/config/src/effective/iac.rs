@@ -66,6 +66,7 @@ pub(super) fn commands(
             retry_policy: Some(retry(runner.fetch_retry_policy.as_ref(), FETCH_RETRY)),
             env: runner.env.clone(),
             timeout: Some(PLAN_TIMEOUT),
+            work_exit_codes: Vec::new(),
         }),
         apply: ApplyCommand {
             exec: Exec::Task(Box::new(TaskConfig { stop_grace: Some(APPLY_STOP_GRACE), ..apply })),

@@ -1,7 +1,7 @@
 //! Rules of a runtime: its commands, and what they run.
 
 use super::Rules;
-use crate::{CustomRuntime, Exec, Program, RetryPolicy, Runtime, RuntimeKind, Volume};
+use crate::{CustomRuntime, Exec, FetchMode, Program, RetryPolicy, Runtime, RuntimeKind, Volume};
 
 impl Rules<'_> {
     pub(super) fn runtime(&mut self, runtime: &Runtime, at: &str) {
@@ -35,14 +35,30 @@ impl Rules<'_> {
                 );
             }
         }
-        let codes = custom.apply.retryable_exit_codes.iter().map(i32::to_string);
-        let codes: Vec<String> = codes.collect();
-        self.unique(codes.iter().map(String::as_str), "exit code", |index| {
-            format!("{at}/apply/retryableExitCodes/{index}")
-        });
+        self.exit_codes(
+            &custom.apply.retryable_exit_codes,
+            &format!("{at}/apply/retryableExitCodes"),
+        );
+        if let Some(fetch) = &custom.fetch {
+            let at = format!("{at}/fetch/workExitCodes");
+            self.exit_codes(&fetch.work_exit_codes, &at);
+            if !fetch.work_exit_codes.is_empty() && fetch.fetch_mode == FetchMode::StructuredOutput
+            {
+                self.add(
+                    at,
+                    "`workExitCodes` goes with `fetchMode: EXIT_CODE`: with STRUCTURED_OUTPUT \
+                     every code but 0 is an error, and work is what is printed",
+                );
+            }
+        }
         let why = "nobody can answer in so short a time, and people would be asked again and again";
         self.at_least_a_second(custom.approval_timeout, "approvalTimeout", why, at);
         self.parameters(&custom.parameters, at);
+    }
+
+    fn exit_codes(&mut self, codes: &[i32], at: &str) {
+        let codes: Vec<String> = codes.iter().map(i32::to_string).collect();
+        self.unique(codes.iter().map(String::as_str), "exit code", |index| format!("{at}/{index}"));
     }
 
     fn retry(&mut self, policy: Option<&RetryPolicy>, at: &str) {

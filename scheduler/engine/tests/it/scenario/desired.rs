@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use engine::desired::{
     ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy,
+    WorkExitCodes,
 };
 use engine::event::FetchResult;
 use schema::id::{BlobId, ReleaseId};
@@ -36,6 +37,7 @@ pub(crate) fn exit_code() -> Desired {
             retry: None,
             timeout: Duration::from_secs(600),
             stop_grace: None,
+            work: WorkExitCodes::default(),
         }),
         apply: ApplyPolicy {
             retryable_exit_codes: vec![75],

@@ -36,8 +36,15 @@ fn work_that_is_told_on_stderr_alone_may_be_a_mistake_of_the_script() {
         other => panic!("{other:?}"),
     };
     let mute = Words { stderr: Some("fetch.sh: 4: Syntax error".into()), ..Words::default() };
-    assert!(doubt(&mute, 2, &FETCH).is_some_and(|doubt| doubt.contains("A 2 that is not meant")));
+    assert!(doubt(&mute, 2, &FETCH).is_some_and(|doubt| doubt.contains("`workExitCodes: [10]`")));
     assert_eq!(doubt(&mute, 1, &FETCH), None, "told as what it is");
+    for codes in [&[10][..], &[2, 10]] {
+        let codes = WorkExitCodes::chosen(codes);
+        let chosen = JobPurpose { work: Some(&codes), ..FETCH };
+        for code in [2, 10] {
+            assert_eq!(doubt(&mute, code, &chosen), None, "somebody has said what is meant");
+        }
+    }
     assert_eq!(doubt(&mute, 2, &JobPurpose { kind: JobKind::Apply, ..FETCH }), None);
     assert_eq!(doubt(&Words::default(), 2, &FETCH), None);
     for said in [
