@@ -50,6 +50,9 @@ words! {
         LeftBehind = "LEFT_BEHIND",
         /// The last apply succeeded, and its effect is waited for.
         Applied = "APPLIED",
+        /// Applies succeed one after the other, and there still is work: apply and fetch do not
+        /// mean the same.
+        WithoutEffect = "WITHOUT_EFFECT",
         /// The last apply ended with an exit code that is tried again.
         RetryableExit = "RETRYABLE_EXIT",
         /// The last apply could not be started.

@@ -6,6 +6,8 @@ use crate::words::words;
 words! {
     /// What happened.
     LogKind {
+        /// Applies succeed one after the other, and there still is work: `count` of them.
+        ApplyWithoutEffect = "apply.without_effect",
         /// People are asked for a yes.
         ApprovalAsked = "approval.asked",
         /// A person said yes or no.
@@ -39,6 +41,8 @@ words! {
         JobCancel = "job.cancel",
         /// A job is over, and how; or what was given up is known to be gone.
         JobEnded = "job.ended",
+        /// An apply succeeded, and what it left running was stopped: what, and how it is kept.
+        JobLeftBehind = "job.left_behind",
         /// A report of a job came whose end was stored already; it is kept and moves nothing.
         JobLateReport = "job.late_report",
         /// An upload of a job came whose end was stored already.

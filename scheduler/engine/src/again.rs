@@ -59,7 +59,7 @@ impl State {
             Some(ApplyEnd::Cancelled(_) | ApplyEnd::Unknown(_))
         ) || self.given_up().next().is_some()
             || self.approvals.first_no().is_some();
-        (self.rollout.is_stuck() || attempts.is_some_and(ApplyAttempts::has_failed))
+        (self.rollout.is_stuck() || attempts.is_some_and(ApplyAttempts::has_come_to_nothing))
             && !is_for_person
             && !self.applying()
     }

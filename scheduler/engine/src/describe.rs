@@ -75,6 +75,8 @@ pub(crate) enum Because {
     Doubted(Option<Timestamp>),
     /// It was converged, and has not been seen since.
     NotSeen,
+    /// Applies succeed again and again, and there still is work.
+    WithoutEffect(u32),
     /// Looking brought no answer.
     NotAnswered,
     /// How the newest apply ended.
@@ -287,6 +289,7 @@ impl Situation {
             }
             Finding::Clean | Finding::Nothing => {}
         }
+        because.extend(state.without_effect().map(Because::WithoutEffect));
         if *self != Self::Converged {
             because
                 .extend(state.observed.doubt().map(|_| Because::Doubted(state.observed.since())));

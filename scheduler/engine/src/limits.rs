@@ -22,6 +22,16 @@ pub const SHORTEST_FRESHNESS: Duration = Duration::from_secs(1);
 /// says, no tight loop.
 pub const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// Applies in a row that succeeded, with work left after each, from which on that is told as what
+/// it is: the effect of one may be late, and the second repairs what came between. Three of them
+/// say that apply and fetch do not mean the same.
+pub const WITHOUT_EFFECT: u32 = 3;
+
+/// Most grace periods between two applies without effect; the pause doubles up to that. Eight of
+/// the usual ten minutes are often enough for what no apply has mended, and soon enough for what
+/// was mended elsewhere.
+pub const WITHOUT_EFFECT_GRACES: u32 = 8;
+
 /// The exit code with which a fetch in mode EXIT_CODE says that there is work to do, unless its
 /// config names others. Source: docs/commands.md.
 pub const USUAL_WORK_EXIT_CODE: i32 = 2;

@@ -43,6 +43,7 @@ impl State {
         out: &mut Vec<Action>,
     ) {
         let was_work = self.work().is_some();
+        let was_fresh = self.observed.is_fresh();
         let job = fetch_of(source);
         let verdict = verdict(&report.world, self.version_in_words());
         let objects = objects_of(report.world).unwrap_or_default();
@@ -79,6 +80,12 @@ impl State {
         }
         self.observed.conclude(finding, at);
         if self.work().is_some() {
+            // Once for each apply, by the first that looks after it.
+            if let Some(times) = self.without_effect().filter(|_| !was_fresh) {
+                let message = self.without_effect_in_words(times);
+                let count = times.to_string();
+                out.push(log(LogKind::ApplyWithoutEffect, None, message, &[("count", &count)]));
+            }
             self.rebind(out);
         } else {
             let is_clean = *self.observed.finding() == Finding::Clean;

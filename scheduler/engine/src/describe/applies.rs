@@ -116,6 +116,13 @@ impl State {
             Some((_, _, ApplyEnd::SucceededLeaving(left))) => format!("its apply {left}; "),
             Some(_) | None => String::new(),
         };
+        if let Some(times) = self.without_effect() {
+            let described = self.goes_on(
+                format!("{}; {left}next apply after {until}", self.without_effect_in_words(times)),
+                WayOut::EffectShows(until),
+            );
+            return described;
+        }
         let message = format!(
             "{} is applied, and its effect has until {until} to show{}; {left}{}",
             self.version_in_words(),
@@ -149,6 +156,21 @@ impl State {
         matches!(
             self.chain_end(),
             Some((_, _, ApplyEnd::Failed(_) | ApplyEnd::Unknown(_) | ApplyEnd::Cancelled(_)))
+        )
+    }
+
+    /// How many applies in a row succeeded although there still is work, if that is no accident.
+    pub(crate) fn without_effect(&self) -> Option<u32> {
+        let is_seen = self.observed.is_fresh() && self.work().is_some();
+        self.rollout.attempts().filter(|_| is_seen)?.without_effect()
+    }
+
+    /// That so many had none.
+    pub(crate) fn without_effect_in_words(&self, times: u32) -> String {
+        let (version, who, what) = (self.version_in_words(), self.who_looks(), self.what());
+        format!(
+            "{version} was applied {times} times in a row, each apply succeeded, and {who} still \
+             sees work: what apply does and what {who} looks for are not the same; {what}"
         )
     }
 

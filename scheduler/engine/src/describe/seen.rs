@@ -73,6 +73,7 @@ impl State {
             reason,
             format!("{after}waits for {who} to tell how things are now{error}"),
         )
+        .because(self.chain_end().map(|_| Because::ApplyEnded))
     }
 
     pub(super) fn describe_pending(&self) -> Description<'static> {

@@ -8,6 +8,7 @@ use schema::time::Timestamp;
 use super::CauseChain;
 use crate::describe::Because;
 use crate::duration::duration;
+use crate::limits::WITHOUT_EFFECT_GRACES;
 use crate::state::{ApplyEnd, Finding, WatchState};
 
 impl CauseChain<'_> {
@@ -30,6 +31,15 @@ impl CauseChain<'_> {
                 state.observed.answered_at(),
                 None,
             ),
+            Because::WithoutEffect(times) => {
+                let text = format!(
+                    "{}; mend one of both; the pause before the next apply doubles each time, up \
+                     to {WITHOUT_EFFECT_GRACES} grace periods, and `pvnctl services retry` does \
+                     not wait for it",
+                    state.without_effect_in_words(times)
+                );
+                self.say(CauseCode::WithoutEffect, text, None, None);
+            }
             Because::NotAnswered => self.not_answered(),
             Because::ApplyEnded => self.apply_end(),
             Because::Lingers(job) => self.lingers(job),
@@ -40,11 +50,7 @@ impl CauseChain<'_> {
                 );
                 self.say(CauseCode::Paused, text, None, None);
             }
-            Because::LeftBehind => {
-                if let Some(left) = &state.left_behind {
-                    self.say(CauseCode::LeftBehind, left.clone(), None, None);
-                }
-            }
+            Because::LeftBehind => self.left_behind(),
             Because::LeftUpstream => self.left_upstream(),
             Because::Lapses(by) => self.lapses(by),
         }
@@ -135,6 +141,15 @@ impl CauseChain<'_> {
             end.in_words()
         );
         self.say(code, text, Some(attempts.ended_at()), None);
+        if matches!(end, ApplyEnd::SucceededLeaving(_)) {
+            self.left_behind();
+        }
+    }
+
+    fn left_behind(&mut self) {
+        if let Some(left) = &self.state.left_behind {
+            self.say(CauseCode::LeftBehind, left.clone(), None, None);
+        }
     }
 
     fn lingers(&mut self, job: JobId) {

@@ -40,6 +40,11 @@ impl State {
             format!("apply {} of {} {}", job.id, job.version, end.in_words()),
             &[("job", &job.id.to_string())],
         ));
+        if let ApplyEnd::SucceededLeaving(left) = &end {
+            let message = format!("apply {} of {} {left}", job.id, job.version);
+            let data = [("job", &job.id.to_string() as &str)];
+            out.push(log(LogKind::JobLeftBehind, None, message, &data));
+        }
         self.remember_applied(job, &end);
         self.look_after_apply(now);
         self.tell_now(now);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{is_false, is_zero};
 use crate::desired::RetryPolicy;
-use crate::limits::SHORTEST_PAUSE;
+use crate::limits::{SHORTEST_PAUSE, WITHOUT_EFFECT, WITHOUT_EFFECT_GRACES};
 use crate::retry::{MISFIRE_POLICY, backoff};
 
 /// An apply and its retries.
@@ -29,6 +29,9 @@ pub(crate) struct ApplyAttempts {
     again_at: Timestamp,
     /// Applies in a row after which there was still work.
     fruitless: u32,
+    /// Of those, the newest ones that succeeded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    succeeded: u32,
     /// Starts in a row that the surroundings prevented.
     #[serde(default, skip_serializing_if = "is_zero")]
     misfires: u32,
@@ -108,6 +111,17 @@ impl ApplyAttempts {
         )
     }
 
+    /// The same, or it went well once more with work left after it each time.
+    pub(crate) fn has_come_to_nothing(&self) -> bool {
+        self.has_failed() || self.without_effect().is_some()
+    }
+
+    /// How many applies in a row succeeded, the newest among them, if they are so many that it is
+    /// no accident when there still is work.
+    pub(crate) fn without_effect(&self) -> Option<u32> {
+        Some(self.succeeded).filter(|times| *times >= WITHOUT_EFFECT && self.has_succeeded())
+    }
+
     /// From the second apply in a row on after which there was still work, how many there were:
     /// nobody is to take each for the first.
     pub(crate) fn in_a_row_in_words(&self) -> String {
@@ -138,6 +152,7 @@ impl ApplyAttempts {
             ended_at: now,
             again_at: now,
             fruitless: 0,
+            succeeded: 0,
             misfires: 0,
             begun: false,
             other_commands: false,
@@ -194,6 +209,14 @@ impl ApplyAttempts {
         self.fruitless = self.fruitless.saturating_add(u32::from(!goes_on));
         self.misfires =
             if matches!(end, ApplyEnd::Misfired(_)) { self.misfires.saturating_add(1) } else { 0 };
+        self.succeeded = match end {
+            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => self.succeeded.saturating_add(1),
+            // Another attempt of the same is to come.
+            ApplyEnd::Retryable(_) | ApplyEnd::RetryableSaying(..) | ApplyEnd::Misfired(_) => {
+                self.succeeded
+            }
+            ApplyEnd::Failed(_) | ApplyEnd::Unknown(_) | ApplyEnd::Cancelled(_) => 0,
+        };
         let wait = match end {
             ApplyEnd::Retryable(_) | ApplyEnd::RetryableSaying(..) => backoff(retry, self.attempt),
             ApplyEnd::Misfired(_) => backoff(&MISFIRE_POLICY, self.misfires),
@@ -210,16 +233,29 @@ impl ApplyAttempts {
             self.again_at = self.again_at.max(self.grace_until);
         }
         self.end = Some(end);
+        if let Some(graces) = self.pause_graces() {
+            let pause = grace.max(SHORTEST_PAUSE).saturating_mul(graces);
+            self.again_at = self.again_at.max(ended_at.plus(pause));
+        }
+    }
+
+    /// How many grace periods pass before the next one where those so far had no effect.
+    fn pause_graces(&self) -> Option<u32> {
+        let more = self.without_effect()?.saturating_sub(WITHOUT_EFFECT);
+        Some(2_u32.saturating_pow(more.saturating_add(1)).min(WITHOUT_EFFECT_GRACES))
     }
 
     /// The commands are others from now on. That those before failed says nothing about these:
     /// nothing but a look, where there is one, is to come before they are tried.
     pub(crate) fn commands_changed(&mut self, now: Timestamp) {
-        self.begun = false;
-        self.other_commands = self.end.is_some();
-        if matches!(self.end, Some(ApplyEnd::Failed(_) | ApplyEnd::Unknown(_))) {
+        let is_to_mend = matches!(self.end, Some(ApplyEnd::Failed(_) | ApplyEnd::Unknown(_)))
+            || self.without_effect().is_some();
+        if is_to_mend {
             self.again_at = self.again_at.min(now);
         }
+        self.begun = false;
+        self.succeeded = 0;
+        self.other_commands = self.end.is_some();
     }
 
     /// Somebody asks to try again what fails while this runs with commands of before.

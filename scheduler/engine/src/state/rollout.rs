@@ -168,9 +168,10 @@ impl Rollout {
         self.forget_stuck();
     }
 
-    /// The same where the last one failed. What went well has its grace period.
+    /// The same where the last one failed, or had no effect again. What went well has its grace
+    /// period.
     pub(crate) fn forget_failed(&mut self) {
-        self.attempts = self.attempts.take().filter(|attempts| !attempts.has_failed());
+        self.attempts = self.attempts.take().filter(|attempts| !attempts.has_come_to_nothing());
         self.forget_stuck();
     }
 }

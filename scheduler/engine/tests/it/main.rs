@@ -25,3 +25,4 @@ mod shares;
 mod size;
 mod uses;
 mod watched;
+mod without_effect;
