@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::limiter::Limits;
-use schema::api::{DecisionRequest, Diagnostic, PauseRequest, RefreshRequest};
+use schema::api::{AcknowledgeRequest, DecisionRequest, Diagnostic, PauseRequest, RefreshRequest};
 use schema::id::InstanceId;
 use schema::log_kind::LogKind;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -122,6 +122,8 @@ pub enum Ask {
     Refresh(RefreshRequest),
     /// Try again now.
     Retry,
+    /// Leave the drift that there is as it is, or end that.
+    Acknowledge(AcknowledgeRequest),
 }
 
 /// Why the driver does not do what it was asked.

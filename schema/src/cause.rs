@@ -24,6 +24,8 @@ words! {
         RolledBack = "ROLLED_BACK",
         /// What fetch found to do.
         WorkFound = "WORK_FOUND",
+        /// A person leaves the drift as it is, who, why, and until when.
+        DriftAcknowledged = "DRIFT_ACKNOWLEDGED",
         /// The versions are right, and an object reports that it failed.
         ObjectFailed = "OBJECT_FAILED",
         /// The versions are right, and an object is still on its way.

@@ -20,7 +20,12 @@ words! {
         ConfigApplied = "config.applied",
         /// The data was brought back from a backup.
         DatabaseRestored = "database.restored",
-        /// What was converged is not any more.
+        /// A person leaves a drift as it is: `fingerprint`, `until`.
+        DriftAcknowledged = "drift.acknowledged",
+        /// That is over: its time, or a person has ended it.
+        DriftAcknowledgementEnded = "drift.acknowledgement_ended",
+        /// What was converged is not any more: `fingerprint` tells the same drift from other drift,
+        /// `count` says how often it was found, since `firstSeen`.
         DriftFound = "drift.found",
         /// The stored state of an instance cannot be used; it stands still.
         InstanceBroken = "instance.broken",

@@ -110,6 +110,7 @@ impl State {
         self.lingering.clear();
         self.observed.forget_failures();
         self.approvals.forget_rejections();
+        self.end_acknowledged(who.clone(), out);
         self.ask_all(now);
         out.push(log(
             LogKind::InstanceRetry,

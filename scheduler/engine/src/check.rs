@@ -85,7 +85,7 @@ impl State {
             | Situation::NoRelease
             | Situation::Paused
             | Situation::Observing => true,
-            Situation::Converged => {
+            Situation::Converged | Situation::Acknowledged(_) => {
                 scheduled
                     || held_up
                     || self.desired().is_none_or(|desired| !desired.observe.looks())

@@ -40,6 +40,8 @@ pub(crate) enum Situation {
     Retrying(Timestamp),
     /// The surroundings kept it from starting; the next try comes then.
     Misfired(Timestamp),
+    /// Somebody says that the drift that there is stays as it is, until then.
+    Acknowledged(Timestamp),
     /// What is seen next decides.
     Looking,
     /// Applied, and the effect may take until then to show.
@@ -111,6 +113,7 @@ situations! {
     Situation::ApplyUnknown(None) => "apply unknown",
     Situation::Retrying(_) => "retrying",
     Situation::Misfired(_) => "misfired",
+    Situation::Acknowledged(_) => "acknowledged",
     Situation::Looking => "looking",
     Situation::Grace(_) => "grace",
     Situation::Observing => "observing",
@@ -172,6 +175,12 @@ impl State {
         }
         if let Some(job) = self.given_up().next() {
             return Situation::Unsettled(job);
+        }
+        if let Some(known) = self.acknowledged(now).filter(|_| !blind) {
+            return match self.observed.misses() >= MISSES_UNTIL_UNSEEN {
+                true => Situation::Unseen,
+                false => Situation::Acknowledged(known.until),
+            };
         }
         if let Some((attempts, end)) = attempts.zip(end) {
             let at = attempts.again_at();

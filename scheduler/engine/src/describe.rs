@@ -97,6 +97,8 @@ pub(crate) enum Because {
 pub(crate) enum WayOut<'a> {
     /// None is wanted: it stays until something changes.
     Converged,
+    /// What is acknowledged until then counts as drift again.
+    Unacknowledged(Timestamp),
     /// A config has the channel again, and a release goes there.
     Restored,
     FirstRelease,
@@ -145,6 +147,7 @@ impl WayOut<'_> {
             | Self::NextTry(at)
             | Self::EffectShows(at) => Some(at),
             Self::Converged
+            | Self::Unacknowledged(_)
             | Self::Restored
             | Self::FirstRelease
             | Self::Resume
@@ -209,6 +212,7 @@ impl Situation {
             Self::Paused => state.describe_paused(),
             Self::Applying => state.describe_applying(),
             Self::Converged => state.describe_converged(),
+            Self::Acknowledged(until) => state.describe_acknowledged(*until, now),
             Self::Unseen => state.describe_unseen(),
             Self::Unlooked => state.describe_unlooked(),
             Self::Pending => state.describe_pending(),
@@ -245,7 +249,7 @@ impl Situation {
     pub(crate) fn held_up_by(&self) -> HeldUpBy {
         match self {
             Self::Deleted | Self::NoRelease | Self::Converged => HeldUpBy::Nothing,
-            Self::Paused | Self::Cancelled => HeldUpBy::Person,
+            Self::Paused | Self::Cancelled | Self::Acknowledged(_) => HeldUpBy::Person,
             Self::Unmet(_)
             | Self::Ask(_)
             | Self::Approval(_)

@@ -7,7 +7,7 @@ use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::desired::{Desired, Observe};
-use crate::state::{Finding, InfoState, RolledBack, Rollout, State, TakenBack};
+use crate::state::{Drifts, Finding, InfoState, RolledBack, Rollout, State, TakenBack};
 
 impl State {
     pub(crate) fn desire(&mut self, desired: Box<Desired>, now: Timestamp, out: &mut Vec<Action>) {
@@ -99,6 +99,7 @@ impl State {
             self.taken_back = Some(Box::new(TakenBack { to, before }));
         }
         self.observed.take_up();
+        self.drifts = Drifts::default();
         let stuck_at = desired.progress_deadline.map(|deadline| desired.released_at.plus(deadline));
         self.rollout = Rollout::begin(stuck_at.filter(|at| *at > now));
     }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub use crate::clock_step::ClockStep;
 use crate::desired::Desired;
 use crate::observation::Observation;
-use crate::state::RolledBack;
 pub use crate::state::Wait;
+use crate::state::{DriftAcknowledgement, RolledBack};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +136,19 @@ pub enum Event {
     RollbackDropped {
         /// The release that was stuck.
         from: ReleaseId,
+    },
+    /// A person leaves a drift as it is until then: nothing is applied because of it, and nobody is
+    /// told of it. Of another one than the one that there is nothing is said by that.
+    Acknowledge {
+        /// Which, [`crate::state::DriftRecord::fingerprint`].
+        fingerprint: BlobId,
+        /// Who, until when and why.
+        by: DriftAcknowledgement,
+    },
+    /// A person ends that: what is there is repaired again.
+    EndAcknowledged {
+        /// The person.
+        who: String,
     },
     /// A person asks to stop a job.
     Cancel {

@@ -34,6 +34,9 @@
 //! and no fetch is ever run: what was told before an apply was over counts for nothing after it. A
 //! watch that is silent for too long is a fetch that did not answer.
 //!
+//! Drift that a person leaves as it is (Acknowledged) is work that nothing is done about until its
+//! time has come, and told as Converged.
+//!
 //! Paused and Deleted take precedence over all of these but never end an apply; Pending and Broken
 //! are what a structured fetch says of objects that run the right version. Without a fetch, a
 //! release is work until its apply has succeeded.
@@ -49,6 +52,7 @@ mod converge;
 mod describe;
 mod desire;
 pub mod desired;
+mod drift;
 mod duration;
 pub mod event;
 pub mod explain;

@@ -32,6 +32,10 @@ pub const WITHOUT_EFFECT: u32 = 3;
 /// was mended elsewhere.
 pub const WITHOUT_EFFECT_GRACES: u32 = 8;
 
+/// Longest time for which a drift is acknowledged at once: a year. What is to stay for ever belongs
+/// into the fetch, which can leave it out.
+pub const ACKNOWLEDGED_AT_MOST: Duration = Duration::from_secs(366 * 86_400);
+
 /// The exit code with which a fetch in mode EXIT_CODE says that there is work to do, unless its
 /// config names others. Source: docs/commands.md.
 pub const USUAL_WORK_EXIT_CODE: i32 = 2;

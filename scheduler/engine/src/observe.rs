@@ -42,7 +42,6 @@ impl State {
         report: WorldReport,
         out: &mut Vec<Action>,
     ) {
-        let was_work = self.work().is_some();
         let was_fresh = self.observed.is_fresh();
         let job = fetch_of(source);
         let verdict = verdict(&report.world, self.version_in_words());
@@ -53,14 +52,9 @@ impl State {
             Verdict::Pending(what) => Finding::Pending(what),
             Verdict::Broken(what) => Finding::Broken(what),
             Verdict::Work(reason, what) => {
-                if self.rollout.has_arrived() && !was_work {
-                    let seen_by = named(source);
-                    let data = [(seen_by.0, seen_by.1.as_str()), ("reason", reason.as_str())];
-                    out.push(log(LogKind::DriftFound, None, format!("drift: {what}"), &data));
-                }
                 let WorldReport { fingerprint, plan, explanation, may_destroy, is_cut, .. } =
                     report;
-                self.keep_or_take(Work {
+                let work = Work {
                     reason,
                     what,
                     job,
@@ -70,7 +64,10 @@ impl State {
                     may_destroy,
                     stale_plan: false,
                     is_cut,
-                })
+                };
+                let (who, id) = named(source);
+                self.see_drift(&work, (who, &id), at, out);
+                self.keep_or_take(work)
             }
         };
         let was_on_its_way = !matches!(self.observed.finding(), Finding::Nothing | Finding::Clean);

@@ -55,6 +55,7 @@ fn has_come_between(situation: &Situation) -> Option<&'static str> {
     match situation {
         Situation::Paused => Some("it was paused"),
         Situation::Converged => Some("it is as desired by now"),
+        Situation::Acknowledged(_) => Some("a person leaves its drift as it is"),
         Situation::Cancelled => Some("a person cancelled its apply"),
         Situation::Unsettled(_) => {
             Some("an earlier job of it may still run, which a person has to decide about")

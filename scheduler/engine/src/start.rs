@@ -247,6 +247,7 @@ impl State {
             Situation::Ask(_) | Situation::Approval(_) | Situation::Rejected(_) => {
                 Err("an approval is missing")
             }
+            Situation::Acknowledged(_) => Err("a person leaves the drift as it is"),
             Situation::NoRelease
             | Situation::Applying
             | Situation::Converged

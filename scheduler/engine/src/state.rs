@@ -22,6 +22,7 @@ mod approval;
 mod approvals;
 mod attempts;
 mod broken;
+mod drift;
 mod finding;
 mod format;
 mod info;
@@ -35,6 +36,8 @@ pub use approvals::APPROVALS_KEPT;
 pub(crate) use approvals::Approvals;
 pub(crate) use attempts::{ApplyAttempts, ApplyEnd};
 pub use broken::BrokenInvariant;
+pub(crate) use drift::Drifts;
+pub use drift::{DRIFTS_KEPT, DriftAcknowledgement, DriftRecord};
 pub use finding::Matched;
 pub(crate) use finding::{Finding, Work};
 pub use format::FORMAT;
@@ -144,6 +147,9 @@ pub struct State {
     /// circles.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) rollback_spent: bool,
+    /// Drifts that were found since the release arrived.
+    #[serde(default, skip_serializing_if = "Drifts::is_empty")]
+    pub(crate) drifts: Drifts,
     pub(crate) wants: SlotRequests,
     pub(crate) standing: StatusSummary,
 }
@@ -265,6 +271,7 @@ impl State {
             left_behind: None,
             commands: Vec::new(),
             rollback_spent: false,
+            drifts: Drifts::default(),
             wants: SlotRequests::default(),
             standing: StatusSummary {
                 status: Status::Converging,

@@ -61,6 +61,8 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::Retry { who } => state.retry(who, now, &mut out),
         Event::RollbackRefused { from, why } => state.rollback_refused(from, why),
         Event::RollbackDropped { from } => state.rollback_dropped(from, now, &mut out),
+        Event::Acknowledge { fingerprint, by } => state.acknowledge(fingerprint, by, now, &mut out),
+        Event::EndAcknowledged { who } => state.end_acknowledged(who, &mut out),
         Event::Cancel { job, who } => state.cancel(job, &who, now, &mut out),
     }
     state.settle(now, &mut out);
@@ -80,8 +82,10 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let again = rollout.attempts().filter(|_| !applying).map(ApplyAttempts::again_at);
     let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus(LANE_PATIENCE));
     let expiry = state.approvals.expiries();
-    let plans = [look, silence, telling, again, patience, rollout.window_at(), rollout.stuck_at()];
-    plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
+    let known = state.drifts.expires_at();
+    let gates = [rollout.window_at(), rollout.stuck_at()];
+    let plans = [look, silence, telling, again, patience, known].into_iter().chain(gates);
+    plans.flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
 }
 
 // ---- what follows from the facts ----
@@ -91,6 +95,7 @@ impl State {
         self.enforce_deadlines(now, out);
         self.mind_silence(now, out);
         self.expire(now, out);
+        self.expire_acknowledged(now, out);
         let situation = loop {
             match self.situate(now) {
                 Situation::Ask(asker) => self.ask(asker, now, out),

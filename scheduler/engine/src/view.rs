@@ -3,7 +3,7 @@
 
 use schema::api::{self, ApprovalVote};
 
-use crate::state::{Approval, State};
+use crate::state::{Approval, DriftRecord, State};
 
 /// Approvals asked for, newest first, as the API shows them.
 pub fn approvals(state: &State) -> Vec<api::Approval> {
@@ -36,4 +36,24 @@ pub fn approval(approval: &Approval) -> api::Approval {
         requested_at: approval.requested_at,
         expires_at: approval.expires_at,
     }
+}
+
+/// The drift that there is, as the API shows it.
+pub fn drift(state: &State) -> Option<api::Drift> {
+    let DriftRecord { fingerprint, what, first_seen, last_seen, count, acknowledged } =
+        state.drift()?;
+    let acknowledged = acknowledged.as_ref().map(|known| api::Acknowledgement {
+        who: known.who.clone(),
+        at: known.at,
+        until: known.until,
+        reason: known.reason.clone(),
+    });
+    Some(api::Drift {
+        fingerprint: *fingerprint,
+        what: what.clone(),
+        first_seen: *first_seen,
+        last_seen: *last_seen,
+        count: *count,
+        acknowledged,
+    })
 }

@@ -11,6 +11,7 @@ use schema::api::{Explanation, LogEntry};
 use schema::id::{InstanceId, JobId, RuntimeName};
 use tokio::sync::oneshot;
 
+mod acknowledge;
 mod decide;
 mod people;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::CauseCode;
 use crate::id::{
-    ApplicationName, ApprovalId, ChannelId, ChannelName, ReleaseId, RuntimeName, ServiceId,
+    ApplicationName, ApprovalId, BlobId, ChannelId, ChannelName, ReleaseId, RuntimeName, ServiceId,
     ServiceName,
 };
 use crate::output::{Info, RuntimeObject};
@@ -128,6 +128,57 @@ body! {
         paused: bool,
         /// Whether it only looks and never applies.
         observer: bool,
+        /// What is not as it was when the release arrived, where anything tells it from other
+        /// drift.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        drift: Option<Drift>,
+    }
+}
+
+body! {
+    /// Drift: what was as desired and is not any more.
+    Drift {
+        /// The digest of its plan's explanation, else of its plan, else of what fetch saw: the same
+        /// value for the same drift.
+        fingerprint: BlobId,
+        /// What it is, for people.
+        what: String,
+        /// When it was found first, since the release arrived.
+        first_seen: Timestamp,
+        /// When it was found last.
+        last_seen: Timestamp,
+        /// How many looks found it.
+        count: u32,
+        /// Who leaves it as it is; absent where it is repaired.
+        acknowledged: Option<Acknowledgement>,
+    }
+}
+
+body! {
+    /// That a person leaves a drift as it is: nothing is applied because of it.
+    Acknowledgement {
+        /// Name of the token used.
+        who: String,
+        /// When.
+        at: Timestamp,
+        /// Until when.
+        until: Timestamp,
+        /// In their words.
+        reason: Option<String>,
+    }
+}
+
+request! {
+    /// Body of `POST …/channels/{channel}/acknowledge`.
+    AcknowledgeRequest {
+        /// The drift that was looked at, its `fingerprint`: refused when it is another one by now.
+        fingerprint: Option<BlobId>,
+        /// Until when it is left as it is: RFC 3339, later than now, a year at most.
+        until: Option<Timestamp>,
+        /// In the person's words.
+        reason: Option<String>,
+        /// Ends what was acknowledged instead.
+        end: bool,
     }
 }
 

@@ -11,7 +11,17 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Release", &["apply", "diff", "validate", "push", "wait", "rollback"]),
     (
         "Decide and steer",
-        &["approve", "reject", "retry", "refresh", "pause", "resume", "run", "cancel"],
+        &[
+            "approve",
+            "reject",
+            "retry",
+            "refresh",
+            "pause",
+            "resume",
+            "acknowledge",
+            "run",
+            "cancel",
+        ],
     ),
     (
         "By noun",

@@ -1,5 +1,6 @@
 //! `pvnctl services`: see, release, approve and steer services.
 
+mod acknowledge;
 pub(crate) mod approve;
 mod decision;
 pub mod explain;
@@ -52,6 +53,8 @@ pub enum ServiceVerb {
     Pause(steer::PauseArguments),
     /// Undo `pause`
     Resume(ChannelArgument),
+    /// Leave the drift of a channel as it is for a while
+    Acknowledge(acknowledge::Arguments),
     /// Make a release that goes back to an earlier version
     Rollback(rollback::Arguments),
     /// Say why a channel stands where it stands, and what would move it
@@ -90,6 +93,9 @@ pub async fn act(verb: ServiceVerb, client: &Client, console: &mut Console) -> R
         ServiceVerb::Retry(instance) => steer::perform("retry", &instance, client, console).await,
         ServiceVerb::Pause(arguments) => steer::pause(&arguments, client, console).await,
         ServiceVerb::Resume(instance) => steer::perform("resume", &instance, client, console).await,
+        ServiceVerb::Acknowledge(arguments) => {
+            acknowledge::perform(&arguments, client, console).await
+        }
         ServiceVerb::Rollback(arguments) => rollback::perform(&arguments, client, console).await,
         ServiceVerb::Explain(arguments) => explain::perform(&arguments, client, console).await,
     }

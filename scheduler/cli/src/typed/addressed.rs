@@ -4,8 +4,18 @@
 
 /// What is about a service, or about one channel of it.
 const VERBS: &[&str] = &[
-    "get", "push", "wait", "approve", "reject", "refresh", "retry", "pause", "resume", "rollback",
+    "get",
+    "push",
+    "wait",
+    "approve",
+    "reject",
+    "refresh",
+    "retry",
+    "pause",
+    "resume",
+    "rollback",
     "explain",
+    "acknowledge",
 ];
 
 /// The words after `pvnctl`, said so; `None` where there is nothing to say otherwise.

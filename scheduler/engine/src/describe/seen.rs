@@ -1,10 +1,11 @@
 //! What is said of an instance whose situation is what was seen of the world, or that nothing was.
 
 use schema::status::{Reason, Status};
+use schema::time::Timestamp;
 
 use super::{Because, Description, WayOut};
 use crate::limits::FAILURES_UNTIL_FAILED;
-use crate::state::{Finding, State};
+use crate::state::{DriftAcknowledgement, Finding, State};
 
 impl State {
     /// What an apply left behind no look may see, so that is told beside.
@@ -16,6 +17,19 @@ impl State {
         Description::new(Status::Converged, reason, message, WayOut::Converged)
             .besides(doubt)
             .besides(left)
+    }
+
+    /// Whoever acknowledged it has said that this will do.
+    pub(super) fn describe_acknowledged(
+        &self,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Description<'static> {
+        let (version, what) = (self.version_in_words(), self.what());
+        let by = self.acknowledged(now).map_or_else(String::new, DriftAcknowledgement::in_words);
+        let message = format!("{version} is as desired but for drift that {by}; {what}");
+        let way_out = WayOut::Unacknowledged(until);
+        Description::new(Status::Converged, self.work_reason(), message, way_out)
     }
 
     fn converged_in_words(&self) -> (Option<Reason>, String) {

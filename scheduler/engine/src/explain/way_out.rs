@@ -16,6 +16,7 @@ impl CauseChain<'_> {
         match way_out {
             WayOut::EndOfApply | WayOut::Question => {}
             WayOut::Converged => self.converged(),
+            WayOut::Unacknowledged(until) => self.unacknowledged(until),
             WayOut::Restored => self.restored(),
             WayOut::FirstRelease => self.first_release(),
             WayOut::Resume => self.resume(),
@@ -52,6 +53,21 @@ impl CauseChain<'_> {
             WayOut::WindowOpens(opens_at) => self.window_opens(opens_at),
             WayOut::Place => self.waits_for_place(JobKind::Apply, state.rollout.ready_since()),
         }
+    }
+
+    fn unacknowledged(&mut self, until: Timestamp) {
+        let Some(drift) = self.state.drift() else { return };
+        let Some(known) = &drift.acknowledged else { return };
+        let text = format!(
+            "drift that {} is left as it is and told to nobody, found {} times since {}; other \
+             drift is repaired as ever; ends then, with a new release, or with `pvnctl services \
+             acknowledge {} --end`",
+            known.in_words(),
+            drift.count,
+            drift.first_seen,
+            self.around.target
+        );
+        self.say(CauseCode::DriftAcknowledged, text, Some(known.at), Some(until));
     }
 
     fn restored(&mut self) {

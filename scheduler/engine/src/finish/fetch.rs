@@ -60,7 +60,10 @@ impl State {
         match wait {
             Some(wait) => Some(ended_at.plus(wait)),
             None => {
-                let is_clean = missed.is_none() && *look.finding() == Finding::Clean;
+                // What is left as it is need not be looked at more often than what is as desired.
+                let is_at_rest =
+                    *look.finding() == Finding::Clean || self.acknowledged(ended_at).is_some();
+                let is_clean = missed.is_none() && is_at_rest;
                 next_due(&policy.cadence, is_clean, ended_at, self.instance, self.jobs)
             }
         }

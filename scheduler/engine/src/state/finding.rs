@@ -71,6 +71,13 @@ pub(crate) struct Work {
     pub(crate) is_cut: bool,
 }
 
+impl Work {
+    /// By what it is known again, where anything tells it from other work.
+    pub(crate) fn known_by(&self) -> Option<BlobId> {
+        self.fingerprint.filter(|_| !self.is_cut)
+    }
+}
+
 fn yes() -> bool {
     true
 }

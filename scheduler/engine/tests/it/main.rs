@@ -6,6 +6,7 @@ mod apply_alone;
 mod begun;
 mod clocks;
 mod destroys;
+mod drift;
 mod failed_objects;
 mod failing_fetch;
 mod foretold;

@@ -57,6 +57,8 @@ struct Account {
     cancelled: bool,
     grants: BTreeMap<ApprovalId, Grant>,
     rolled_back: Vec<ReleaseId>,
+    /// Drift that somebody leaves as it is, until when.
+    acknowledged: BTreeMap<BlobId, Timestamp>,
     watch: Watch,
 }
 
@@ -206,6 +208,7 @@ impl Oracle {
     fn hear(&mut self, instance: usize, event: &Event, true_ms: i64) {
         let applying = self.applying(instance);
         let account = &mut self.accounts[instance];
+        account.leave_drift(event, applying);
         match event {
             Event::Desired(desired) => {
                 if account.deleted
@@ -222,6 +225,7 @@ impl Oracle {
                 let changed = old.as_ref().map(|old| (old.release, old.compiled))
                     != Some((desired.release, desired.compiled));
                 if old.is_none_or(|old| old.release != desired.release) {
+                    account.acknowledged.clear();
                     account.grants.values_mut().for_each(|grant| grant.spent = true);
                     account.arrived = false;
                     account.cancelled = false;

@@ -8,6 +8,7 @@ use engine::desired::{
     WatchPolicy, Window, WorkExitCodes,
 };
 use engine::event::Event;
+use engine::state::DriftAcknowledgement;
 use schema::id::{BlobId, ReleaseId};
 use schema::schedule::Schedule;
 use schema::status::{Decision, Reason, Status};
@@ -137,7 +138,8 @@ pub(crate) fn gates(random: &mut Random, production: bool) -> Vec<Gate> {
 /// What somebody does to this instance on a whim.
 pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
-    match random.below(13) {
+    match random.below(14) {
+        13 => acknowledge(state, random, who),
         0..=4 => decide(state, random, 5),
         5 => Some(Event::Pause { who: "ann".to_owned(), reason: None }),
         6 | 7 => Some(Event::Resume),
@@ -147,6 +149,17 @@ pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
         10 => state.jobs_in_flight().next().map(|job| Event::Cancel { job: job.id, who }),
         _ => random.one_in(20).then_some(Event::Deleted),
     }
+}
+
+/// Somebody leaves the drift as it is for a while, or ends that.
+fn acknowledge(state: &State, random: &mut Random, who: String) -> Option<Event> {
+    let drift = state.drift()?;
+    if drift.acknowledged.is_some() && random.one_in(2) {
+        return Some(Event::EndAcknowledged { who });
+    }
+    let until = state.seen_at().plus(secs(random, 1, 7_200));
+    let by = DriftAcknowledgement { who, at: state.seen_at(), until, reason: None };
+    Some(Event::Acknowledge { fingerprint: drift.fingerprint, by })
 }
 
 /// Somebody decides on any approval, of which most count no longer.
@@ -182,6 +195,9 @@ pub(crate) fn help(state: &State, codes: &[&str], random: &mut Random) -> Option
             decision: Decision::Approve,
             reason: None,
         });
+    }
+    if codes.contains(&"DRIFT_ACKNOWLEDGED") {
+        return Some(Event::EndAcknowledged { who });
     }
     let needs_person = [
         Reason::Cancelled,

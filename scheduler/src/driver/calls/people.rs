@@ -12,6 +12,7 @@ use super::super::batch::Batch;
 use super::super::run::DriverLoop;
 use super::super::world::InstanceEntry;
 use super::super::{Ask, Caller, Refusal};
+use super::acknowledge::acknowledgement;
 use super::decide::decision;
 
 impl DriverLoop {
@@ -33,9 +34,7 @@ impl DriverLoop {
         };
         let names = kept.names.clone();
         let label = names.label();
-        if kept.state.is_deleted()
-            && matches!(ask, Ask::Pause(_) | Ask::Resume | Ask::Refresh(_) | Ask::Retry)
-        {
+        if kept.state.is_deleted() && !matches!(ask, Ask::Approve(_) | Ask::Reject(_)) {
             return Err(deleted(kept));
         }
         // One yes or no may be about the other channels of the service too.
@@ -49,6 +48,9 @@ impl DriverLoop {
             Ask::Reject(request) => decide(request, Decision::Reject)?,
             Ask::Pause(request) => vec![(id, pause(request, caller))],
             Ask::Resume => vec![(id, Event::Resume)],
+            Ask::Acknowledge(request) => {
+                vec![(id, acknowledgement(kept, request, caller, batch.now)?)]
+            }
             Ask::Refresh(_) | Ask::Retry if kept.state.desired().is_none() => {
                 return Err(Refusal::Conflict(format!(
                     "{label} has no release yet; make one with `pvnctl services push`"

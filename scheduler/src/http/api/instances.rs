@@ -4,7 +4,8 @@
 use axum::Json;
 use axum::extract::State;
 use schema::api::{
-    DecisionRequest, Explanation, Instance, PauseRequest, RefreshRequest, RunRequest, RunStarted,
+    AcknowledgeRequest, DecisionRequest, Explanation, Instance, PauseRequest, RefreshRequest,
+    RunRequest, RunStarted,
 };
 use schema::status::JobKind;
 use schemars::JsonSchema;
@@ -37,6 +38,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post(&path("/resume"), resume, about("resume", "Undo pause"))
         .post(&path("/refresh"), refresh, about("refresh", "Fetch and getInfo now"))
         .post(&path("/retry"), retry, about("retry", "Try again now"))
+        .post(
+            &path("/acknowledge"),
+            acknowledge,
+            about("acknowledge", "Leave the drift that there is as it is until then, or end that"),
+        )
         .post(
             &path("/run"),
             run,
@@ -158,6 +164,15 @@ async fn retry(
     _: JsonBody<Nothing>,
 ) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Retry, caller).await
+}
+
+async fn acknowledge(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<AcknowledgeRequest>,
+) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Acknowledge(request), caller).await
 }
 
 async fn run(

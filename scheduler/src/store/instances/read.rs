@@ -39,6 +39,7 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         approvals: engine::view::approvals(state),
         paused: state.is_paused(),
         observer: state.is_observer(),
+        drift: engine::view::drift(state),
     }
 }
 

@@ -20,6 +20,7 @@ const RIGHTS: &[(&str, &str, Role)] = &[
     ("POST", "/v1/applications/app/services/x/channels/c/approve", Role::Approver),
     ("POST", "/v1/applications/app/services/x/channels/c/reject", Role::Approver),
     ("POST", "/v1/applications/app/services/x/channels/c/pause", Role::Admin),
+    ("POST", "/v1/applications/app/services/x/channels/c/acknowledge", Role::Admin),
     ("POST", "/v1/applications/app/services/x/channels/c/run", Role::Admin),
     ("POST", "/v1/applications/app/services/x/push", Role::Admin),
     ("POST", "/v1/configs", Role::Admin),

@@ -45,6 +45,17 @@ const STORIES: &[Story] = &[
             Cadence::Cron(Schedule::parse("0 0 0 1 1 * 2020", None).unwrap());
         told(desired, |it| drop(it.run(Fetch, 1)))
     }),
+    ("somebody leaves its drift as it is", "DRIFT_ACKNOWLEDGED", || {
+        told(exit_code(), |it| {
+            it.run(Fetch, 0);
+            let drift = BlobId::of(b"drift");
+            let seen = FetchResult { output: Some(drift), ..FetchResult::default() };
+            it.until(400).run_with(Fetch, 2, seen);
+            let (who, at, until) = ("ann".to_owned(), it.now, it.now.plus_ms(60_000));
+            let by = DriftAcknowledgement { who, at, until, reason: None };
+            it.send(Event::Acknowledge { fingerprint: drift, by });
+        })
+    }),
     ("in the grace period", "GRACE_PERIOD", || {
         told(exit_code(), |it| {
             it.run(Fetch, 2);

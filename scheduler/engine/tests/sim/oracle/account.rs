@@ -34,6 +34,21 @@ impl Account {
             .for_each(|grant| grant.spent = true);
     }
 
+    /// Somebody leaves drift as it is, or wants it repaired again.
+    pub(super) fn leave_drift(&mut self, event: &Event, applying: bool) {
+        match event {
+            Event::Acknowledge { fingerprint, by } => {
+                let is_there = self.fresh == Some(Some(*fingerprint));
+                if self.arrived && !self.deleted && is_there {
+                    self.acknowledged.insert(*fingerprint, by.until);
+                }
+            }
+            Event::EndAcknowledged { .. } => self.acknowledged.clear(),
+            Event::Retry { .. } if !applying => self.acknowledged.clear(),
+            _ => {}
+        }
+    }
+
     pub(super) fn bound(&self, fingerprint: Option<BlobId>) -> bool {
         let counts = |grant: &Grant| {
             !grant.spent
@@ -128,6 +143,11 @@ impl Account {
                 self.fresh,
                 Some(fingerprint),
                 "{job}: what was seen since the last apply is this work"
+            );
+            let known = fingerprint.and_then(|known_by| self.acknowledged.get(&known_by));
+            assert!(
+                known.is_none_or(|until| *until <= now),
+                "{job} because of drift that somebody leaves as it is until {known:?}"
             );
             assert_eq!(
                 (start.fetch_job, start.plan),
