@@ -31,6 +31,7 @@ use crate::store::{Store, StoreError};
 
 mod arrivals;
 mod batch;
+mod breakers;
 mod broken;
 mod calls;
 mod checks;

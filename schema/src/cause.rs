@@ -87,6 +87,9 @@ words! {
         ApprovalLapses = "APPROVAL_LAPSES",
         /// The apply window is shut, and until when.
         WindowShut = "WINDOW_SHUT",
+        /// Many fetches or applies of the runtime failed together: its applies are stopped, or
+        /// tried a few at a time, since when, and until when.
+        FleetBreaker = "FLEET_BREAKER",
         /// All places are taken, who has them, and who is next.
         LimitFull = "LIMIT_FULL",
         /// What piled up while the daemon was down is let through at a bounded pace.

@@ -72,6 +72,13 @@ words! {
         ReleaseRollbackRefused = "release.rollback_refused",
         /// A release went back to an earlier version.
         ReleaseRolledBack = "release.rolled_back",
+        /// The applies of a `runtime` start again as ever.
+        RuntimeAppliesGoOn = "runtime.applies_go_on",
+        /// Many fetches or applies of a `runtime` failed together: no apply starts there for a
+        /// while.
+        RuntimeAppliesStopped = "runtime.applies_stopped",
+        /// One apply of a `runtime` is tried, and more while they go well.
+        RuntimeAppliesTried = "runtime.applies_tried",
         /// A person had a runtime checked.
         RuntimeChecked = "runtime.checked",
         /// A person deleted a secret.

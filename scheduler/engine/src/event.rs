@@ -10,7 +10,7 @@ pub use crate::clock_step::ClockStep;
 use crate::desired::Desired;
 use crate::observation::Observation;
 pub use crate::state::Wait;
-use crate::state::{DriftAcknowledgement, RolledBack};
+use crate::state::{AppliesHeld, DriftAcknowledgement, RolledBack};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,6 +150,9 @@ pub enum Event {
         /// The person.
         who: String,
     },
+    /// The applies of its runtime are held, in another way than it knows, or not any more. Sent to
+    /// whoever waits for one; what holds them are the lanes.
+    Held(Option<Box<AppliesHeld>>),
     /// A person asks to stop a job.
     Cancel {
         job: JobId,

@@ -6,6 +6,7 @@
 //! step(state, event, now) -> (state, actions)      one instance: what to do
 //! next_wake(state)        -> the instant at which Event::Tick would change something
 //! Lanes                   -> over all instances: who may do it now
+//! FleetBreaker            -> over those of one runtime: whether they fail together
 //! explain(state, lanes)   -> why an instance stands where it stands, and what would move it
 //! ```
 //!
@@ -45,6 +46,7 @@ pub mod action;
 mod again;
 mod anew;
 mod approve;
+pub mod breaker;
 mod check;
 mod clock;
 mod clock_step;

@@ -215,6 +215,14 @@ impl ConcurrencyLimiter {
         })
     }
 
+    /// From now on so many applies of this runtime run at a time, none perhaps; `None` = as many as
+    /// may otherwise. As [`crate::breaker::FleetBreaker::limit`] has it.
+    pub fn bound_applies(&mut self, runtime: &RuntimeName, limit: Option<u32>) {
+        let runtime = self.runtime(runtime);
+        self.lanes[APPLY][runtime].bound = limit;
+        self.show(APPLY, runtime);
+    }
+
     /// From now on no apply gets a place, or they do again.
     pub fn hold_applies(&mut self, holds: bool) {
         self.holds_applies = holds;
@@ -301,6 +309,7 @@ impl ConcurrencyLimiter {
             .into_iter()
             .chain(ours)
             .map(|(limit, held)| (limit.max(1), held))
+            .chain(this.bound.map(|limit| (limit, held)))
             .filter(|(limit, held)| *held >= *limit as usize)
             .min()
     }

@@ -25,6 +25,7 @@ mod broken;
 mod drift;
 mod finding;
 mod format;
+mod held;
 mod info;
 mod job;
 mod observed;
@@ -41,6 +42,7 @@ pub use drift::{DRIFTS_KEPT, DriftAcknowledgement, DriftRecord};
 pub use finding::Matched;
 pub(crate) use finding::{Finding, Work};
 pub use format::FORMAT;
+pub use held::AppliesHeld;
 pub(crate) use info::InfoState;
 pub use job::{Job, Wait, had_ended};
 pub(crate) use observed::{ObservedState, WatchState};
@@ -150,6 +152,9 @@ pub struct State {
     /// Drifts that were found since the release arrived.
     #[serde(default, skip_serializing_if = "Drifts::is_empty")]
     pub(crate) drifts: Drifts,
+    /// That the applies of its runtime are held, as it was told when it waited for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held: Option<Box<AppliesHeld>>,
     pub(crate) wants: SlotRequests,
     pub(crate) standing: StatusSummary,
 }
@@ -272,6 +277,7 @@ impl State {
             commands: Vec::new(),
             rollback_spent: false,
             drifts: Drifts::default(),
+            held: None,
             wants: SlotRequests::default(),
             standing: StatusSummary {
                 status: Status::Converging,

@@ -63,6 +63,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::RollbackDropped { from } => state.rollback_dropped(from, now, &mut out),
         Event::Acknowledge { fingerprint, by } => state.acknowledge(fingerprint, by, now, &mut out),
         Event::EndAcknowledged { who } => state.end_acknowledged(who, &mut out),
+        Event::Held(held) => state.held = held,
         Event::Cancel { job, who } => state.cancel(job, &who, now, &mut out),
     }
     state.settle(now, &mut out);

@@ -3,20 +3,22 @@
 //! happened.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use engine::action::{Action, LogLine, StartJob, StopReason};
+use engine::breaker::FleetBreaker;
 use engine::event::Event;
 use engine::state::State;
 use schema::api::LogEntry;
-use schema::id::{InstanceId, JobId};
+use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::log_kind::LogKind;
 use schema::status::JobStatus;
 use schema::target::PlacedJob;
 use schema::time::Timestamp;
 
 use super::Caller;
+use super::breakers::RuntimeClue;
 use super::broken::{Stopped, guarded};
 use super::going_back::Rollback;
 use super::outcome::Ending;
@@ -52,6 +54,8 @@ pub(super) struct Batch {
     pub(super) stopped: Vec<InstanceId>,
     pub(super) written: Vec<InstanceId>,
     pub(super) mended: Vec<Stopped>,
+    /// What held the applies of these runtimes.
+    pub(super) breakers_before: BTreeMap<RuntimeName, FleetBreaker>,
     jobs_before: HashMap<JobId, Option<JobRow>>,
     /// Jobs to write.
     jobs: BTreeSet<JobId>,
@@ -82,6 +86,7 @@ impl Batch {
             stopped: Vec::new(),
             written: Vec::new(),
             mended: Vec::new(),
+            breakers_before: BTreeMap::new(),
             jobs_before: HashMap::new(),
             jobs: BTreeSet::new(),
             over: HashMap::new(),
@@ -136,6 +141,7 @@ impl Batch {
         let flying: Vec<JobId> = kept.state.jobs_in_flight().map(|job| job.id).collect();
 
         let was_over = is_over(&kept.state);
+        let clue = RuntimeClue::of(&event, &kept.state);
         let now = self.now;
         let state = *kept.state;
         let (state, actions) = match guarded(move || engine::step(state, event, now)) {
@@ -185,6 +191,7 @@ impl Batch {
         for action in actions {
             self.action(world, &kept, action, caller);
         }
+        queue.extend(self.mind_runtime(world, &kept, clue));
         world.instances.insert(id, kept);
     }
 

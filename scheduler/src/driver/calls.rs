@@ -80,6 +80,12 @@ pub(super) enum Call {
     LetAppliesStart {
         reply: Reply<()>,
     },
+    /// The applies of a runtime go on, whatever failed there.
+    ResumeRuntime {
+        runtime: RuntimeName,
+        caller: Caller,
+        reply: Reply<()>,
+    },
 }
 
 /// Changes that the planner prepared, to be committed as one.
@@ -142,7 +148,8 @@ impl Call {
             | Self::Cancel { reply, .. }
             | Self::Plan { reply, .. }
             | Self::Remark { reply, .. }
-            | Self::LetAppliesStart { reply } => drop(reply.send(Err(why))),
+            | Self::LetAppliesStart { reply }
+            | Self::ResumeRuntime { reply, .. } => drop(reply.send(Err(why))),
             Self::Explain { reply, .. } => drop(reply.send(Err(why))),
             Self::Upcoming { reply, .. } => drop(reply.send(Err(why))),
             Self::RunOnce { reply, .. } => drop(reply.send(Err(why))),
@@ -247,6 +254,12 @@ impl DriverLoop {
             Call::LetAppliesStart { reply } => {
                 self.world.lanes.hold_applies(false);
                 answers.push(PendingAnswer::later(reply, ()));
+            }
+            Call::ResumeRuntime { runtime, caller, reply } => {
+                match batch.resume_runtime(&mut self.world, &runtime, &caller) {
+                    Ok(()) => answers.push(PendingAnswer::later(reply, ())),
+                    Err(why) => drop(reply.send(Err(why))),
+                }
             }
             Call::Explain { .. }
             | Call::Upcoming { .. }

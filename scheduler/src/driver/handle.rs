@@ -8,7 +8,7 @@ use std::time::Duration;
 use schema::api::{
     ConfigsRequest, ConfigsResult, Explanation, LogEntry, PushRequest, Pushed, RollbackRequest,
 };
-use schema::id::{InstanceId, JobId};
+use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::status::JobKind;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -250,6 +250,18 @@ impl Handle {
     /// [`Refusal::Unavailable`].
     pub async fn let_applies_start(&self) -> Result<(), Refusal> {
         self.call(|reply| Call::LetAppliesStart { reply }).await
+    }
+
+    /// The applies of a runtime that were stopped because many failed go on.
+    ///
+    /// # Errors
+    /// [`Refusal::Conflict`] where they are not; [`Refusal::Unavailable`].
+    pub async fn resume_runtime(
+        &self,
+        runtime: RuntimeName,
+        caller: Caller,
+    ) -> Result<(), Refusal> {
+        self.call(|reply| Call::ResumeRuntime { runtime, caller, reply }).await
     }
 
     /// The instance that a person means.

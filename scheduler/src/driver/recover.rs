@@ -12,6 +12,7 @@ use schema::target::PlacedJob;
 use schema::time::Timestamp;
 
 use super::batch::{Task, is_over};
+use super::breakers::Breakers;
 use super::broken::{Stopped, sound};
 use super::calls;
 use super::intake::PreparedEvent;
@@ -159,6 +160,7 @@ async fn load(
     let mut out_of_reach: HashSet<JobId> = unreadable.iter().filter_map(|row| row.job).collect();
     out_of_reach.extend(add_given_up(store, &instances, &mut jobs).await?);
     let mut world = World::load(instances, jobs.clone(), store.counters().await?, limits, now);
+    world.put_breakers(Breakers::stored(store, now).await?);
     let broken_ids = broken.iter().map(|stopped| stopped.names.instance()).collect();
     out_of_reach.extend(
         broken.iter().flat_map(Stopped::jobs).filter(|job| jobs.iter().all(|row| row.id != *job)),

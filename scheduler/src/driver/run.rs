@@ -155,6 +155,7 @@ impl DriverLoop {
             .next()
             .into_iter()
             .chain(self.world.lanes.next_wake(self.turned_at))
+            .chain(self.world.breakers.next_wake())
             .chain(self.next_once())
             .min();
         let performed = (!self.performed.is_empty()).then(|| Instant::now() + NOTE_DELAY);
@@ -201,6 +202,7 @@ impl DriverLoop {
         }
         self.mind_once(&mut batch);
         self.tick(&mut batch);
+        batch.tick_breakers(&mut self.world);
         self.grant(&mut batch);
         let leaves = self.leaves(&news, batch.now);
         let at = Instant::now();
@@ -277,6 +279,7 @@ impl DriverLoop {
         for id in self.broken_at_start.clone() {
             batch.write_broken(&mut self.world, id);
         }
+        batch.tell_all_held(&mut self.world);
         for id in self.again_at_start.clone() {
             batch.send(&mut self.world, id, Event::Tick, None);
         }

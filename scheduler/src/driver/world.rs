@@ -14,6 +14,7 @@ use schema::status::Reason;
 use schema::target::PlacedJob;
 use schema::time::Timestamp;
 
+use super::breakers::Breakers;
 use super::broken::Stopped;
 use super::checks::ServedInstance;
 use super::timers::Timers;
@@ -98,6 +99,8 @@ pub(super) struct World {
     /// Starts that no runner has been handed yet, as far as is known.
     pub(super) starts: HashMap<JobId, Arc<StartClaim>>,
     pub(super) lanes: ConcurrencyLimiter,
+    /// Which runtimes have their applies stopped.
+    pub(super) breakers: Breakers,
     pub(super) timers: Timers,
     pub(super) counters: Counters,
     /// Jobs of instances that stand still whose rows cannot be read: what is told of them is kept
@@ -123,6 +126,7 @@ impl World {
             jobs: jobs.into_iter().map(|job| (job.id, job)).collect(),
             starts: HashMap::new(),
             lanes: ConcurrencyLimiter::new(limits, now),
+            breakers: Breakers::default(),
             timers: Timers::default(),
             counters,
             out_of_reach: HashSet::new(),
@@ -145,6 +149,14 @@ impl World {
         if self.instances.insert(id, kept).is_none() && !of_service.contains(&id) {
             of_service.push(id);
         }
+    }
+
+    /// What the last run knew of runtimes whose applies were stopped.
+    pub(super) fn put_breakers(&mut self, breakers: Breakers) {
+        for (runtime, limit) in breakers.limits() {
+            self.lanes.bound_applies(runtime, Some(limit));
+        }
+        self.breakers = breakers;
     }
 
     /// The row of an instance, whether it goes on or stands still.

@@ -31,6 +31,11 @@ pub enum Command {
         #[arg(add = ArgValueCompleter::new(completing::runtimes))]
         runtime: String,
     },
+    /// Let its applies go on, which were stopped because many fetches or applies failed together
+    Resume {
+        /// The runtime, by name or id
+        runtime: String,
+    },
     /// Try what its jobs need where they run: connection, rights, namespace, wrapper image, way
     /// back from a Pod; directories and programs on the scheduler's machine; a tool that is built
     /// in, its credentials and what it works on
@@ -67,6 +72,11 @@ pub async fn perform(
                 client.get(&["v1", "runtimes", &runtime, "custom"], &[]).await?;
             let text = commented(&yaml(&ejected.document)?);
             console.print(&ejected.document, |_| text)
+        }
+        Command::Resume { runtime } => {
+            let path = ["v1", "runtimes", &runtime, "resume"];
+            let resumed: Runtime = client.post(&path, &serde_json::json!({})).await?;
+            console.done(&resumed, &format!("applies of runtime {} go on", resumed.name))
         }
         Command::Check { runtime, scope } => {
             let query = scope.query(client).await?;

@@ -121,6 +121,13 @@ impl State {
 
     /// All gates are open; after a moment without a place people are told that a limit is full.
     pub(super) fn describe_ready(&self, now: Timestamp) -> Description<'static> {
+        if let Some(held) = &self.held {
+            let runtime = self.desired().map_or("", |desired| desired.runtime.as_str());
+            let message =
+                format!("applies of runtime `{runtime}` {}; {}", held.in_words(), self.what());
+            let reason = Some(Reason::ConcurrencyLimitExceeded);
+            return Description::new(Status::WaitingPreconditions, reason, message, WayOut::Place);
+        }
         let told = self.standing.reason == Some(Reason::ConcurrencyLimitExceeded);
         let waited =
             self.lacks_place_since(now).is_some_and(|since| now.since(since) >= LANE_PATIENCE);

@@ -51,7 +51,24 @@ impl CauseChain<'_> {
             }
             WayOut::Answer(at) => self.approval(&state.approvals[at]),
             WayOut::WindowOpens(opens_at) => self.window_opens(opens_at),
-            WayOut::Place => self.waits_for_place(JobKind::Apply, state.rollout.ready_since()),
+            WayOut::Place => self.place_of_apply(),
+        }
+    }
+
+    fn place_of_apply(&mut self) {
+        let state = self.state;
+        if let Some(held) = &state.held {
+            let runtime = state.desired().map_or("", |desired| desired.runtime.as_str());
+            let text = format!(
+                "applies of runtime `{runtime}` {}; then one is tried, two, four and so on, until \
+                 the first that fails; a release, other commands or `pvnctl services retry` \
+                 begins that at once, and `pvnctl runtimes resume {runtime}` ends it",
+                held.in_words()
+            );
+            self.say(CauseCode::FleetBreaker, text, Some(held.since), Some(held.until));
+        }
+        if state.held.as_ref().is_none_or(|held| held.width > 0) {
+            self.waits_for_place(JobKind::Apply, state.rollout.ready_since());
         }
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Lane {
     /// The limits that instances know for this runtime; the least counts while a change of config
     /// is on its way.
     pub(super) caps: BTreeMap<u32, usize>,
+    /// The most of now, whatever those are; none perhaps.
+    pub(super) bound: Option<u32>,
     pub(super) shown: [Option<Head>; 2],
 }
 

@@ -5,7 +5,9 @@ use schema::output::{Info, RuntimeObject};
 use schema::status::{JobKind, Status};
 use schema::time::Timestamp;
 
-use super::{ApplyAttempts, Approval, Converged, Job, RolledBack, State, StatusSummary};
+use super::{
+    AppliesHeld, ApplyAttempts, Approval, Converged, Job, RolledBack, State, StatusSummary,
+};
 use crate::desired::Desired;
 
 impl State {
@@ -149,6 +151,11 @@ impl State {
     /// Whether a person paused it.
     pub fn is_paused(&self) -> bool {
         self.paused
+    }
+
+    /// That the applies of its runtime are held, as it was told last.
+    pub fn applies_held(&self) -> Option<&AppliesHeld> {
+        self.held.as_deref()
     }
 
     /// Who paused it, as far as is known.

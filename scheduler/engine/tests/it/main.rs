@@ -18,6 +18,7 @@ mod refused;
 mod regate;
 mod rule_08;
 mod rule_18;
+mod rule_20;
 mod rules_01_to_06;
 mod rules_07_to_11;
 mod rules_12_to_17;

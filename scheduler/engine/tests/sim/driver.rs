@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use engine::action::{Action, StartJob};
+use engine::breaker::FleetBreaker;
 use engine::desired::Desired;
 use engine::event::{Event, Outcome, Wait};
 use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
@@ -12,10 +13,11 @@ use engine::{
     GoBack, Start, State, Surroundings, explain, go_back_now, next_wake, start_now, step, unbegun,
     void_start,
 };
-use schema::id::{BlobId, InstanceId, JobId, ReleaseId, ServiceId};
+use schema::id::{BlobId, InstanceId, JobId, ReleaseId, RuntimeName, ServiceId};
 use schema::status::{ApprovalKind, JobKind, Status};
 use schema::time::Timestamp;
 
+mod breakers;
 mod calm;
 mod clock;
 mod commit;
@@ -58,6 +60,8 @@ enum Happening {
     Drift,
     Release,
     Jump,
+    /// An instance is told that the applies of its runtime are held, or not, if it is news.
+    TellHeld(usize),
     /// The clock is set back by more than anybody would wait for.
     SetBack,
     Help,
@@ -76,6 +80,7 @@ pub(crate) struct Driver {
     /// The database.
     states: Vec<State>,
     pending: Vec<(usize, Action)>,
+    breakers: BTreeMap<RuntimeName, FleetBreaker>,
     /// Committed and not handed over; lost in a crash like all memory.
     waiting: BTreeSet<JobId>,
     /// What is handled now is one commit: no crash comes in between.
@@ -149,6 +154,7 @@ impl Driver {
             releases: 0,
             ids: states.iter().enumerate().map(|(at, state)| (state.instance(), at)).collect(),
             pending: Vec::new(),
+            breakers: BTreeMap::new(),
             waiting: BTreeSet::new(),
             whole: false,
             known_offset_ms: 0,
@@ -223,6 +229,7 @@ impl Driver {
             .map(|(at, _)| *at)
             .into_iter()
             .chain(self.lanes.next_wake(self.wall()))
+            .chain(self.breaker_wake())
             .min();
         let wake_ms = wake.map(|at| at.as_millis() - START_MS - self.offset_ms);
         let (&(at_ms, number), _) = self.queue.first_key_value().unwrap();
@@ -238,10 +245,14 @@ impl Driver {
             let happening = self.queue.remove(&(at_ms, number)).unwrap();
             self.happen(happening);
         }
+        self.tick_breakers();
         while !self.crashed {
             let now = self.wall();
             let Some((instance, kind)) = self.lanes.next(now) else { break };
             let instance = self.ids[&instance];
+            if kind == JobKind::Apply {
+                self.check_bound(instance);
+            }
             self.handle(instance, Event::Granted(kind));
             assert!(
                 self.crashed || self.states[instance].wants(kind).is_none(),
@@ -301,6 +312,7 @@ impl Driver {
                 self.jump();
                 self.after(again_ms * 20, Happening::Jump);
             }
+            Happening::TellHeld(instance) => self.tell_held(instance),
             Happening::SetBack => self.step_clock(-24 * 3_600_000),
             Happening::Help => {
                 self.help();

@@ -2,6 +2,7 @@
 
 use schema::id::JobId;
 
+use super::super::breakers;
 use super::super::world::World;
 use super::Batch;
 use crate::store::{Commit, InstanceRow};
@@ -57,6 +58,7 @@ impl Batch {
         for id in &self.written {
             world.broken.entry(*id).and_modify(|stopped| stopped.revision -= 1);
         }
+        breakers::undo(world, self.breakers_before);
         for (id, before) in self.before {
             match before {
                 Some(kept) => world.put(kept),

@@ -44,6 +44,15 @@ pub(super) fn routes(routes: Routes) -> Routes {
             check,
             RouteDescription { description, ..check_about },
         )
+        .post(
+            "/v1/runtimes/{runtime}/resume",
+            resume,
+            about(
+                "resumeRuntime",
+                "runtimes",
+                "Let its applies go on, which were stopped because many failed together",
+            ),
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -129,4 +138,15 @@ async fn check(
         channel: scope.channel.map(|row| row.id),
     };
     Ok(Json(api.driver.check_runtime(which.runtime, asked, caller).await?))
+}
+
+async fn resume(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+    _: JsonBody<EmptyBody>,
+) -> Result<Json<Runtime>> {
+    let runtime = found(&api, &which.runtime).await?;
+    api.driver.resume_runtime(runtime.name.clone(), caller).await?;
+    Ok(Json(runtime))
 }

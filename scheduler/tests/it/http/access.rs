@@ -25,6 +25,7 @@ const RIGHTS: &[(&str, &str, Role)] = &[
     ("POST", "/v1/applications/app/services/x/push", Role::Admin),
     ("POST", "/v1/configs", Role::Admin),
     ("POST", "/v1/runtimes/x/check", Role::Admin),
+    ("POST", "/v1/runtimes/x/resume", Role::Admin),
     ("PUT", "/v1/secrets/x", Role::Admin),
     ("DELETE", "/v1/secrets/x", Role::Admin),
     ("GET", "/v1/tokens", Role::Admin),

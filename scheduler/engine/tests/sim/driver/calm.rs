@@ -111,6 +111,7 @@ impl Driver {
                     continue;
                 };
                 if held.contains_key(desired.runtime.as_str())
+                    || kind == JobKind::Apply && self.is_bound(&desired.runtime)
                     || self.lanes.next_wake(self.wall()).is_some()
                 {
                     continue;

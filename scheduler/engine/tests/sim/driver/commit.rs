@@ -18,6 +18,7 @@ impl Driver {
         }
         self.steps += 1;
         let now = self.wall();
+        let clue = self.clue(instance, &event);
         let (state, actions) = self.step_checked(instance, &event, now);
         if let Event::Retry { .. } = event {
             self.forgive(instance, &state);
@@ -25,6 +26,7 @@ impl Driver {
         self.states[instance] = state;
         self.perform_all(instance, actions);
         self.index(instance);
+        self.mind_runtime(instance, clue);
         if self.steps.is_multiple_of(64) && !self.crashed {
             self.look_closely(instance);
         }

@@ -23,6 +23,7 @@ impl Driver {
         self.watchers.iter_mut().for_each(Watcher::forget);
         self.clock_while_down();
         self.lanes = ConcurrencyLimiter::new(limits(), self.wall());
+        self.read_breakers();
         // Another flag, and another config, which came before anything was taken up.
         self.observer = !self.calm && self.random.one_in(8);
         if !self.calm && self.random.one_in(3) {
