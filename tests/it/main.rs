@@ -2,6 +2,7 @@
 
 mod approving;
 mod arrows;
+mod attention;
 mod backup;
 mod bad_rows;
 mod buckets;

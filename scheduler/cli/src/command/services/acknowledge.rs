@@ -15,8 +15,8 @@ Examples:
   pvnctl acknowledge shop/web@eu --until 2026-12-01 --reason 'the audit wants it like that'
   pvnctl acknowledge shop/web@eu --end
 
-The drift that there is now is left as it is and told to nobody until then; other drift is repaired \
-                        as ever. `pvnctl explain` shows what is acknowledged.";
+The drift that there is now is left as it is and told to nobody until then; other drift is \
+                        repaired as ever. `pvnctl explain` shows what is acknowledged.";
 
 /// What can be typed.
 #[derive(Debug, Args)]
