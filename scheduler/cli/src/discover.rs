@@ -55,7 +55,14 @@ impl ReachedServer {
 }
 
 fn reached(global: &Global) -> Result<ReachedServer, Failure> {
-    choose(global.server.as_deref(), global.context.as_deref(), &Contexts::load()?)
+    // Whoever says everything needs nothing that was kept, nor that it can be read.
+    let has_token = global.token_file.is_some() || std::env::var_os("PVN_AUTH_TOKEN").is_some();
+    let says_all = global.server.is_some() && global.context.is_none() && has_token;
+    let contexts = match Contexts::load() {
+        Err(_) if says_all => Contexts::default(),
+        loaded => loaded?,
+    };
+    choose(global.server.as_deref(), global.context.as_deref(), &contexts)
 }
 
 /// An address that is given says which server, and a context only brings what was kept for that

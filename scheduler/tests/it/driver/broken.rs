@@ -44,13 +44,20 @@ async fn check_broken(rig: &Rig, name: &str) {
         explained.causes.iter().any(|cause| cause.message.contains("pvnctl services retry")),
         "{name}: {explained:?}"
     );
-    let refused = rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await.unwrap_err();
+    let refused = rig
+        .handle
+        .ask(target("staging"), Ask::Pause(Default::default()), caller("eve"))
+        .await
+        .unwrap_err();
     assert!(
         matches!(&refused, Refusal::Conflict(why) if why.contains("BROKEN")),
         "{name}: {refused}"
     );
     // The other one still does what it is asked.
-    rig.handle.ask(target("production"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.handle
+        .ask(target("production"), Ask::Pause(Default::default()), caller("eve"))
+        .await
+        .unwrap();
     rig.until_status("production", Status::Paused).await;
     rig.handle.ask(target("production"), Ask::Resume, caller("eve")).await.unwrap();
     rig.until_status("production", Status::Converged).await;

@@ -83,7 +83,7 @@ async fn database_locked_starts_nothing_new_and_reading_goes_on() {
     let mut health = rig.handle.health();
     assert!(matches!(&*health.borrow(), Health::Degraded { .. }));
     assert!(matches!(
-        rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await,
+        rig.handle.ask(target("staging"), Ask::Pause(Default::default()), caller("eve")).await,
         Err(Refusal::Unavailable(_))
     ));
     let explained = rig.handle.explain(target("staging")).await.unwrap();

@@ -122,7 +122,7 @@ async fn a_deleted_channel_that_is_configured_again_names_what_it_had_and_takes_
             |cause: &Cause| cause.code == CauseCode::Deleted && cause.message.contains(way);
         assert!(explained.causes.iter().any(tells_it), "{explained:#?}");
     }
-    for ask in [Ask::Retry, Ask::Pause, Ask::Resume] {
+    for ask in [Ask::Retry, Ask::Pause(Default::default()), Ask::Resume] {
         let refused = rig.handle.ask(target("production"), ask, caller("eve")).await.unwrap_err();
         assert!(
             matches!(&refused, Refusal::Conflict(why) if why.contains("DELETED") && why.contains(had) && why.contains(push)),
@@ -193,13 +193,19 @@ async fn a_channel_comes_back_at_what_it_had_and_never_at_what_it_was_only_asked
         assert!(help.contains(&way), "{version}: {help}");
     };
     // Nothing of it begins.
-    rig.handle.ask(target("production"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.handle
+        .ask(target("production"), Ask::Pause(Default::default()), caller("eve"))
+        .await
+        .unwrap();
     taken_back("web-1").await;
     told("web-2").await;
     rig.handle.ask(target("production"), Ask::Resume, caller("eve")).await.unwrap();
     rig.until_status("production", Status::Converged).await;
     told("web-1").await;
-    rig.handle.ask(target("production"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.handle
+        .ask(target("production"), Ask::Pause(Default::default()), caller("eve"))
+        .await
+        .unwrap();
     taken_back("web-2").await;
     told("web-1").await;
     rig.apply(&mistyped()).await.unwrap();

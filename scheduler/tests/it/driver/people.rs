@@ -49,7 +49,7 @@ async fn rule_07_an_apply_waits_for_its_approval_and_the_audit_knows_who_gave_it
 async fn rule_10_pause_stops_fetch_and_apply_until_resume() {
     let rig = Rig::start(tidy_world()).await;
     rig.apply(APPROVAL).await.unwrap();
-    rig.handle.ask(target("only"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Pause(Default::default()), caller("eve")).await.unwrap();
     rig.push(&[]).await.unwrap();
     rig.until_status("only", Status::Paused).await;
     assert!(rig.runner.kinds().is_empty());
@@ -62,7 +62,7 @@ async fn rule_10_pause_stops_fetch_and_apply_until_resume() {
 async fn p2_a_pause_takes_back_what_has_not_begun_and_nothing_that_runs() {
     let rig = Rig::start(|_| None).await;
     let job = silent_apply(&rig).await;
-    rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.handle.ask(target("staging"), Ask::Pause(Default::default()), caller("eve")).await.unwrap();
     let has_leave = async || {
         let (leave, mut answer) = Leave::ask();
         rig.runner.tell(RunnerEvent::Asks { job, leave });
@@ -288,7 +288,7 @@ async fn p8_a_yes_is_taken_back_by_a_no_also_while_its_apply_runs() {
     let rig = Rig::start(|spec| (spec.kind != JobKind::Apply).then_some(2)).await;
     rig.request(APPROVAL, true).await.unwrap();
     rig.until_status("only", Status::WaitingManualApproval).await;
-    rig.handle.ask(target("only"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Pause(Default::default()), caller("eve")).await.unwrap();
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
     rig.handle
         .ask(target("only"), Ask::Reject(DecisionRequest::default()), caller("ann"))

@@ -54,7 +54,10 @@ async fn an_older_release_that_arrived_before_a_person_paused_it_is_converged_an
     rig.push(&[]).await.unwrap();
     rig.until_status("production", Status::Converged).await;
     for channel in ["staging", "production"] {
-        rig.handle.ask(target(channel), Ask::Pause, caller("eve")).await.unwrap();
+        rig.handle
+            .ask(target(channel), Ask::Pause(Default::default()), caller("eve"))
+            .await
+            .unwrap();
     }
     rig.push(&[]).await.unwrap();
     assert_eq!(of(1).await, Status::Converged);

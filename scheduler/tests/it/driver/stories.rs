@@ -253,7 +253,7 @@ impl Story {
         if self.rig.instance(channel).await.desired_version.is_none() {
             return;
         }
-        let ask = if self.dice.percent(40) { Ask::Pause } else { Ask::Resume };
+        let ask = if self.dice.percent(40) { Ask::Pause(Default::default()) } else { Ask::Resume };
         self.told.push(format!("{ask:?} {channel}"));
         self.rig.handle.ask(target(channel), ask, caller("ann")).await.unwrap();
     }

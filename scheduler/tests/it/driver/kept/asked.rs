@@ -19,7 +19,10 @@ async fn p8_a_rollback_that_was_only_asked_for_is_nothing_that_a_channel_has() {
             rig.take_back(channel).await;
         }
         // Nothing of it begins, whatever keeps it.
-        rig.handle.ask(target("production"), Ask::Pause, caller("eve")).await.unwrap();
+        rig.handle
+            .ask(target("production"), Ask::Pause(Default::default()), caller("eve"))
+            .await
+            .unwrap();
         let request = RollbackRequest {
             version: Some("web-2".to_owned()),
             channels: Some(vec!["production".to_owned()]),

@@ -9,7 +9,10 @@ async fn p8_a_rollback_of_one_channel_is_no_word_about_another_also_after_a_push
     rig.request(&TWO_CHANNELS.replace(gate, ""), false).await.unwrap();
     rig.push(&[("size", "old")]).await.unwrap();
     rig.until_converged("web-1").await;
-    rig.handle.ask(target("production"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.handle
+        .ask(target("production"), Ask::Pause(Default::default()), caller("eve"))
+        .await
+        .unwrap();
     rig.push(&[("size", "new")]).await.unwrap();
     rig.until_at("staging", "web-2").await;
     rig.take_back("staging").await;

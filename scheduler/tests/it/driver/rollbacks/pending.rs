@@ -38,7 +38,10 @@ async fn p2_a_rollback_that_was_decided_is_not_done_when_the_release_has_arrived
                 (rig.instance("staging").await.reason == Some(Reason::Stuck)).then_some(())
             })
             .await;
-            rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await.unwrap();
+            rig.handle
+                .ask(target("staging"), Ask::Pause(Default::default()), caller("eve"))
+                .await
+                .unwrap();
         } else {
             rig.until_converged("web-2").await;
         }
