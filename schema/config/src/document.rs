@@ -1,34 +1,17 @@
 //! A document that was read, with all that is needed to point at any of its fields later and to
 //! store and read it again.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use schema::id::{ApplicationName, BlobId};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::diagnostic::{self, Diagnostic};
+use crate::source::{self, DocumentSource, Places, diagnostic_at};
 use crate::unmasked::WrittenFlaw;
-use crate::yaml::YamlNode;
 use crate::{Body, LocalFiles, WrittenDocument};
-
-/// The text of one document and the local files that it refers to: all that is needed to read it
-/// again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DocumentSource {
-    /// Path of its file as the person knows it.
-    pub file: String,
-    /// Line, from 1, of the file on which `text` starts.
-    pub first_line: usize,
-    /// The document's own text.
-    pub text: String,
-    /// Local files by the path written in the document; those of a directory by that path, `/`,
-    /// and the rest.
-    pub attachments: BTreeMap<String, String>,
-}
 
 /// One document of a config file, read and checked.
 #[derive(Debug, Clone)]
@@ -51,16 +34,9 @@ pub(super) struct Noticed {
     pub(super) variables_of_pvn: Vec<(String, String)>,
 }
 
-/// Where everything of a document stands, and the text as it may be shown.
-#[derive(Debug, Clone)]
-pub(super) struct Places {
-    pub(super) shown: diagnostic::NamedText,
-    pub(super) tree: YamlNode,
-}
-
 impl Document {
     fn places(&self) -> &Places {
-        self.places.get_or_init(|| Box::new(crate::read::places(&self.source)))
+        self.places.get_or_init(|| Box::new(source::places(&self.source)))
     }
 
     /// What it says.
@@ -241,20 +217,4 @@ fn prune(value: &mut Value) {
 /// Whether a place goes over several lines, so that its key is the better thing to show.
 fn is_long(text: &str, span: &Range<usize>) -> bool {
     text.get(span.clone()).is_some_and(|text| text.contains('\n'))
-}
-
-pub(super) fn diagnostic_at(
-    source: &diagnostic::NamedText,
-    span: Range<usize>,
-    pointer: &str,
-    message: String,
-) -> Diagnostic {
-    Diagnostic {
-        source: source.clone(),
-        span: Some(span),
-        path: diagnostic::dotted(pointer),
-        message,
-        help: None,
-        related: None,
-    }
 }

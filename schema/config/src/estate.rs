@@ -40,7 +40,7 @@ impl<'a> Estate<'a> {
         estate
     }
 
-    /// The channels that the application names, each with the runtime that serves the service there.
+    /// The channels that the application names, each with the runtime that serves the service.
     pub(super) fn of_channels(
         &self,
         service: &Service,

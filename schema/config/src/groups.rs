@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_stands_in_for_a_group_fits_the_types() {
-        let checker = crate::read::checker();
+        let checker = crate::source::checker();
         for (name, stand_in) in ENUMS {
             let definition = format!("/definitions/{name}");
             let schema = crate::json_schema::of::<WrittenDocument>();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn each_field_of_a_group_is_shown_once() {
-        let checker = crate::read::checker();
+        let checker = crate::source::checker();
         let env = |value: Value| json!({"service": {"name": "s", "application": "a", "env": {"A": value, "B": {"value": "x"}}}});
         let three = env(json!({"value": "x", "rawSecret": "y", "secret": {"key": "k"}}));
         let expected =

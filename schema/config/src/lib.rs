@@ -42,6 +42,7 @@ mod secrets;
 pub mod selector;
 mod service;
 mod shared;
+mod source;
 mod task;
 pub mod template;
 mod texts;
@@ -59,7 +60,7 @@ pub use custom::{
     ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode,
     GetInfoCommand, K8sPlace, ProxyRuntime, RetryPolicy, RuntimeCommand, Window,
 };
-pub use document::{Document, DocumentSource};
+pub use document::Document;
 pub use effective::{
     Block, BlockDocument, BlockForm, BlockSource, BlockText, BlockValue, EffectiveRuntime, JobHost,
     RuntimeRole,
@@ -76,8 +77,7 @@ pub use params::{
     SecretParameter, SecretValue, StringConstant, StringParameter,
 };
 pub use read::{
-    DOCUMENT_PROBLEM_LIMIT, FILE_LIMIT_BYTES, PROBLEM_LIMIT, not_utf8, read, read_source,
-    references, too_large,
+    FILE_LIMIT_BYTES, PROBLEM_LIMIT, not_utf8, read, read_source, references, too_large,
 };
 pub use references::check_references;
 pub use runners::{
@@ -91,6 +91,7 @@ pub use runtime::{
 pub use secrets::{Secret, masked, secrets};
 pub use service::{AutoRollback, CustomRuntimeValues, PerReleaseChannel, Service};
 pub use shared::shared_paths;
+pub use source::{DOCUMENT_PROBLEM_LIMIT, DocumentSource};
 pub use task::{
     Capabilities, EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig,
     SeLinuxOptions, SecretSource, SecurityContext, SecurityProfile, TaskConfig, TaskK8s, Volume,

@@ -10,39 +10,27 @@
 use std::collections::HashMap;
 
 use schema::api::ConfigFile;
-use schema::check::{Checker, Problem, ValueFault, cut};
+use schema::check::{Problem, ValueFault, cut};
 use schema::id::BlobId;
 use serde_json::Value;
 
-use crate::coerce::{self, Twice};
 use crate::diagnostic::{self, Diagnostic};
-use crate::document::{Document, DocumentSource, Noticed, Places, body_of, diagnostic_at};
-use crate::formats::FORMATS;
+use crate::document::{Document, Noticed, body_of};
 use crate::local::{self, Reference};
 use crate::rules::RuleViolation;
-use crate::secrets::{self, HiddenValues, Secret};
-use crate::yaml::{self, NodeKind, YamlNode};
-use crate::{Body, WrittenDocument, groups, ineffective, rules, unmasked};
+use crate::source::{
+    CHECKER, DOCUMENT_PROBLEM_LIMIT, DocumentSource, Parsed, diagnostic_at, parse,
+};
+use crate::yaml::{self, YamlNode};
+use crate::{Body, groups, ineffective, rules, unmasked};
 
 mod faults;
 
 /// Largest config file and largest local file, in bytes: 8 MiB.
 pub const FILE_LIMIT_BYTES: usize = 8 << 20;
 
-/// Most problems told of one document; nobody reads more, and a hostile one could have millions.
-pub const DOCUMENT_PROBLEM_LIMIT: usize = 100;
-
 /// Most problems told in one go.
 pub const PROBLEM_LIMIT: usize = 1000;
-
-thread_local! {
-    static CHECKER: Checker = checker();
-}
-
-/// What holds documents against the language's schema.
-pub(crate) fn checker() -> Checker {
-    Checker::new(crate::json_schema::of::<WrittenDocument>(), FORMATS)
-}
 
 /// Reads config files.
 ///
@@ -142,15 +130,6 @@ fn read_parsed(
     Ok(Some(Document { body, source, digest, noticed, places: Default::default() }))
 }
 
-/// Where everything of a document that was read stands.
-pub(crate) fn places(source: &DocumentSource) -> Places {
-    let (shown, _, parsed) = parse(source);
-    // What was a document once is one again; of nothing every place is the text's beginning.
-    let tree = parsed.ok().flatten().map(|parsed| parsed.tree);
-    let tree = tree.unwrap_or(YamlNode { kind: NodeKind::Mapping(Vec::new()), span: 0..0 });
-    Places { shown, tree }
-}
-
 /// The local files and directories that the documents of a config file ask for, in order, each with
 /// a way to point at the field that asks. Of a text with problems what can be made out; [`read`]
 /// tells the problems.
@@ -189,77 +168,6 @@ pub fn too_large(path: &str, bytes: u64) -> Diagnostic {
 pub fn not_utf8(path: &str, valid_up_to: usize) -> Diagnostic {
     Diagnostic::of_file(path, format!("not UTF-8 at byte {valid_up_to}"))
         .help("save the file as UTF-8 text")
-}
-
-struct Parsed {
-    tree: YamlNode,
-    value: Value,
-    problems: Vec<Diagnostic>,
-}
-
-/// The text as it may be shown, what no message may repeat, and what the text says.
-fn parse(
-    source: &DocumentSource,
-) -> (diagnostic::NamedText, HiddenValues, Result<Option<Parsed>, Vec<Diagnostic>>) {
-    let text = source.text.as_str();
-    let shown = |secrets: &[Secret]| diagnostic::NamedText {
-        path: source.file.as_str().into(),
-        text: if secrets.is_empty() { text.into() } else { secrets::blanked(text, secrets).into() },
-        first_line: source.first_line,
-    };
-    let (tree, shadowed) = match yaml::parse_whole(text) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let secrets = secrets::of_lines(text);
-            let is_hidden = secrets.iter().any(|secret| secret.span.contains(&error.span.start));
-            // A tag is repeated in the message, and a secret may begin with `!`.
-            let message = if is_hidden && error.message.contains("tag") {
-                "this tag is not supported".to_owned()
-            } else {
-                error.message
-            };
-            let shared = shown(&secrets);
-            let problem =
-                Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", message) };
-            return (shared, HiddenValues::default(), Err(vec![problem]));
-        }
-    };
-    let (secrets, hidden) = secrets::of_tree(text, tree.as_ref(), &shadowed);
-    let shared = shown(&secrets);
-    let parsed = match tree {
-        None => Ok(None),
-        // `---` with nothing after it.
-        Some(tree) if tree.is_null() => Ok(None),
-        Some(mut tree) => {
-            let mut twice = Vec::new();
-            let value = CHECKER.with(|checker| coerce::coerce(&mut tree, checker, &mut twice));
-            let problems = twice
-                .into_iter()
-                .take(DOCUMENT_PROBLEM_LIMIT)
-                .map(|twice| given_twice(twice, &shared))
-                .collect();
-            Ok(Some(Parsed { tree, value, problems }))
-        }
-    };
-    (shared, hidden, parsed)
-}
-
-fn given_twice(twice: Twice, shared: &diagnostic::NamedText) -> Diagnostic {
-    let Twice { pointer, first: (first, first_span), second: (second, second_span) } = twice;
-    let message = if first == second {
-        format!("the field `{}` is given twice", cut(&first))
-    } else {
-        format!(
-            "the field `{}` is given twice, as `{}` and as `{}`",
-            diagnostic::last_name(&pointer),
-            cut(&first),
-            cut(&second)
-        )
-    };
-    Diagnostic {
-        related: Some((first_span, "first given here".to_owned())),
-        ..diagnostic_at(shared, second_span, &pointer, message)
-    }
 }
 
 /// Where a pointer leads: the value, the key of one that is long, or the nearest thing around one
