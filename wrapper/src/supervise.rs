@@ -287,8 +287,8 @@ impl SignalLoop<'_> {
         }
     }
 
-    /// What a command left that somebody else killed is its work, which goes on in there: it has the
-    /// time that the command would have had.
+    /// What a command left that somebody else killed is its work, which goes on in there: it has
+    /// the time that the command would have had.
     fn left_over_grace(&self) -> Duration {
         if self.is_killed() && !self.watch.escalation.asked() {
             self.watch.escalation.kill_after()

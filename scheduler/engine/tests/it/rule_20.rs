@@ -73,7 +73,7 @@ fn rule_20_who_waits_for_something_else_says_that() {
     it.send(Event::Held(Some(Box::new(held(0)))));
     it.run(Fetch, 0);
     it.is("CONVERGED");
-    it.send(Event::Pause { who: "ann".to_owned() });
+    it.send(Event::Pause { who: "ann".to_owned(), reason: None });
     it.is("PAUSED");
 }
 
