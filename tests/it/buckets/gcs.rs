@@ -4,18 +4,23 @@ use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
 
 use fakes::http::{Reply, Request};
+use serde_json::{Value, json};
 use tests::example::Example;
 use tests::listener::Listener;
 use tests::{port, skip};
 
+use super::hand::Hand;
+use super::relay::{Relay, client};
 use super::{
-    ALL, BUCKET, does_only_what_was_shown, is_told, tells_a_site_that_is_gone_or_empty, told,
-    writes_as_if_long_ago,
+    ALL, BUCKET, Else, asks_again_when_an_object_is_another_one_than_was_shown,
+    does_only_what_was_shown, does_what_was_shown_whatever_changes_meanwhile, is_told,
+    takes_odd_names_as_they_are, tells_a_site_that_is_gone_or_empty, told, writes_as_if_long_ago,
 };
 
 /// A server of buckets, with what this machine's gcloud may keep of its own.
 struct Store {
-    _listener: Listener,
+    listener: Listener,
+    relay: Relay,
     home: tempfile::TempDir,
     url: String,
     endpoint: OsString,
@@ -41,15 +46,16 @@ impl Store {
             &port,
         ]);
         let listener = Listener::start(&mut server);
-        let url = relay(listener.url.clone());
+        let relay = Relay::start(listener.url.clone(), as_google_does);
+        let url = relay.url.clone();
         let endpoint = OsString::from(format!("{url}/storage/v1/"));
         let home = tempfile::tempdir().expect("a directory can be made");
-        Some(Self { _listener: listener, home, url, endpoint })
+        Some(Self { listener, relay, home, url, endpoint })
     }
 
     /// Makes the bucket of the example.
     fn make_bucket(&self) {
-        let bucket = serde_json::json!({ "name": BUCKET });
+        let bucket = json!({ "name": BUCKET });
         let url = format!("{}/storage/v1/b?project=p", self.url);
         let made = client().post(url).body(bucket.to_string()).send().expect("it answers");
         assert!(made.status().is_success(), "{made:?}");
@@ -95,39 +101,36 @@ impl Store {
     fn names(&self) -> Vec<String> {
         let url = format!("{}/storage/v1/b/{BUCKET}/o", self.url);
         let text = client().get(url).send().and_then(|answer| answer.text()).expect("it answers");
-        let list: serde_json::Value = serde_json::from_str(&text).expect("it answers JSON");
+        let list: Value = serde_json::from_str(&text).expect("it answers JSON");
         let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
         items.iter().map(|item| item["name"].as_str().expect("a text").to_owned()).collect()
     }
 }
 
-fn client() -> reqwest::blocking::Client {
-    let _set_already = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::blocking::Client::builder().no_proxy().timeout(tests::wait::PATIENCE);
-    client.build().expect("a client can be made")
+/// The server here answers a DELETE with `null`, of which gcloud makes an error, where Google
+/// answers with nothing; and takes no notice of `ifGenerationMatch`.
+fn as_google_does(to: &str, request: &Request) -> Option<Reply> {
+    if request.method != "DELETE" {
+        return None;
+    }
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+    let wanted = query.split('&').find_map(|term| term.strip_prefix("ifGenerationMatch="));
+    let found = client().get(format!("{to}{path}")).send().ok()?;
+    if !found.status().is_success() {
+        return Some(failure(404, "No such object"));
+    }
+    let object: Value = serde_json::from_str(&found.text().ok()?).ok()?;
+    if wanted.is_some_and(|wanted| object["generation"] != wanted) {
+        let words = "At least one of the pre-conditions you specified did not hold.";
+        return Some(failure(412, words));
+    }
+    let answer = client().delete(format!("{to}{}", request.path)).send().ok()?;
+    assert!(answer.status().is_success(), "{answer:?}");
+    Some(Reply::empty(204))
 }
 
-/// Stands before the server until the process ends: it answers a DELETE with `null`, of which
-/// gcloud makes an error, where Google answers with nothing.
-fn relay(to: String) -> String {
-    let address = fakes::listen("127.0.0.1:0", move |request| passed_on(&to, request));
-    format!("http://{address}")
-}
-
-fn passed_on(to: &str, request: &Request) -> Option<Reply> {
-    let method = request.method.parse().expect("a method");
-    let mut asked = client().request(method, format!("{to}{}", request.path));
-    if let Some(kind) = request.header("content-type") {
-        asked = asked.header("content-type", kind);
-    }
-    let answer = asked.body(request.body.clone()).send().ok()?;
-    let status = answer.status().as_u16();
-    if request.method == "DELETE" && status == 200 {
-        return Some(Reply::empty(204));
-    }
-    let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok());
-    let reply = Reply::empty(status).with("Content-Type", kind.unwrap_or("text/plain"));
-    Some(Reply { body: answer.bytes().ok()?.to_vec(), ..reply })
+fn failure(code: u16, message: &str) -> Reply {
+    Reply::json(code, &json!({"error": {"code": code, "message": message}}))
 }
 
 #[test]
@@ -199,4 +202,70 @@ fn without_credentials_nothing_is_done_to_cloud_storage() {
     let example = Example::of("bucket-gcs", &variables, &[]);
     is_told(&example, "You do not currently have an active account selected");
     assert_eq!(example.jobs("apply").len(), 0, "nothing is applied unseen");
+}
+
+/// The example by hand, its bucket, and who else is there. None, and the test counts as skipped,
+/// without the tools.
+fn by_hand(test: &str) -> Option<(Store, Hand, Else)> {
+    let store = Store::start(test)?;
+    store.make_bucket();
+    let hand = Hand::of("bucket-gcs", &store.variables());
+    let (to, from) = (store.listener.url.clone(), store.listener.url.clone());
+    let others = Else {
+        put: std::sync::Arc::new(move |name, content| {
+            let url = format!("{to}/upload/storage/v1/b/{BUCKET}/o");
+            let put = client().post(url).query(&[("uploadType", "media"), ("name", name)]);
+            let answer = put.body(content.to_owned()).send().expect("it answers");
+            assert!(answer.status().is_success(), "{answer:?}");
+        }),
+        get: std::sync::Arc::new(move |name| {
+            let mut url = reqwest::Url::parse(&from).expect("an address");
+            url.path_segments_mut()
+                .expect("it has a path")
+                .extend(["storage", "v1", "b", BUCKET, "o", name]);
+            url.query_pairs_mut().append_pair("alt", "media");
+            let answer = client().get(url).send().expect("it answers");
+            answer.status().is_success().then(|| answer.text().expect("text"))
+        }),
+    };
+    Some((store, hand, others))
+}
+
+#[test]
+fn apply_does_to_cloud_storage_what_was_shown_whatever_changes_meanwhile() {
+    let test = "apply_does_to_cloud_storage_what_was_shown_whatever_changes_meanwhile";
+    let Some((store, hand, others)) = by_hand(test) else { return };
+    does_what_was_shown_whatever_changes_meanwhile(&hand, &store.relay, &others);
+    let deletes = store.relay.deletes();
+    assert!(!deletes.is_empty());
+    for delete in deletes {
+        assert!(delete.contains("ifGenerationMatch="), "{delete}");
+    }
+}
+
+#[test]
+fn apply_to_cloud_storage_asks_again_when_an_object_is_another_one_than_was_shown() {
+    let test = "apply_to_cloud_storage_asks_again_when_an_object_is_another_one_than_was_shown";
+    let Some((_store, hand, others)) = by_hand(test) else { return };
+    asks_again_when_an_object_is_another_one_than_was_shown(&hand, &others);
+}
+
+#[test]
+fn odd_names_on_cloud_storage_are_taken_as_they_are_or_refused() {
+    let test = "odd_names_on_cloud_storage_are_taken_as_they_are_or_refused";
+    let Some((_store, hand, others)) = by_hand(test) else { return };
+    hand.converges();
+    takes_odd_names_as_they_are(&hand, &others, &[]);
+
+    // gcloud would make `page` of it, here and there.
+    hand.write("page#1", "x");
+    let (code, said) = hand.fetch();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("page#1") && said.contains("rename these"), "{said}");
+    std::fs::remove_file(hand.site("page#1")).expect("it is there");
+    (others.put)("public/page", "somebody's");
+    (others.put)("public/page#1", "x");
+    let (code, said) = hand.fetch();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("page#1") && said.contains("by hand: gcloud cannot"), "{said}");
 }

@@ -7,9 +7,12 @@ use tests::example::Example;
 use tests::listener::Listener;
 use tests::skip;
 
+use super::hand::Hand;
+use super::relay::{Relay, client};
 use super::{
-    ALL, BUCKET, does_only_what_was_shown, is_told, tells_a_site_that_is_gone_or_empty, told,
-    writes_as_if_long_ago,
+    ALL, BUCKET, Else, asks_again_when_an_object_is_another_one_than_was_shown,
+    does_only_what_was_shown, does_what_was_shown_whatever_changes_meanwhile, is_told,
+    takes_odd_names_as_they_are, tells_a_site_that_is_gone_or_empty, told, writes_as_if_long_ago,
 };
 
 /// A server of buckets.
@@ -154,4 +157,102 @@ fn without_credentials_nothing_is_done_to_s3() {
     let example = Example::of("bucket-s3", &variables, &[]);
     is_told(&example, "Unable to locate credentials");
     assert_eq!(example.jobs("apply").len(), 0, "nothing is applied unseen");
+}
+
+/// The example by hand behind a relay, its bucket, and who else is there. None, and the test counts
+/// as skipped, without the tools.
+fn by_hand(test: &str) -> Option<(Store, Relay, Hand, Else)> {
+    let store = Store::start(test)?;
+    store.aws(&["s3", "mb", &format!("s3://{BUCKET}")]);
+    let relay = Relay::start(store.listener.url.clone(), |_, _| None);
+    let mut variables = store.variables();
+    variables[0].1 = relay.url.as_ref();
+    let hand = Hand::of("bucket-s3", &variables);
+    let (to, from) = (store.listener.url.clone(), store.listener.url.clone());
+    let url = move |at: &str, key: &str| {
+        let mut url = reqwest::Url::parse(at).expect("an address");
+        url.path_segments_mut().expect("it has a path").push(BUCKET).extend(key.split('/'));
+        url
+    };
+    let others = Else {
+        put: std::sync::Arc::new(move |key, content| {
+            let put = client().put(url(&to, key)).header("authorization", "AWS x:y");
+            let answer = put.body(content.to_owned()).send().expect("it answers");
+            assert!(answer.status().is_success(), "{answer:?}");
+        }),
+        get: std::sync::Arc::new(move |key| {
+            let get = client().get(url(&from, key)).header("authorization", "AWS x:y");
+            let answer = get.send().expect("it answers");
+            answer.status().is_success().then(|| answer.text().expect("text"))
+        }),
+    };
+    Some((store, relay, hand, others))
+}
+
+#[test]
+fn apply_does_to_s3_what_was_shown_whatever_changes_meanwhile() {
+    let test = "apply_does_to_s3_what_was_shown_whatever_changes_meanwhile";
+    let Some((_store, relay, hand, others)) = by_hand(test) else { return };
+    does_what_was_shown_whatever_changes_meanwhile(&hand, &relay, &others);
+    // Also at the very moment: the bucket is told which objects are meant.
+    let deletes = relay.deletes();
+    assert!(!deletes.is_empty());
+    for delete in deletes {
+        assert_eq!(delete.matches("<Key>").count(), delete.matches("<ETag>").count(), "{delete}");
+    }
+}
+
+#[test]
+fn apply_to_s3_asks_again_when_an_object_is_another_one_than_was_shown() {
+    let test = "apply_to_s3_asks_again_when_an_object_is_another_one_than_was_shown";
+    let Some((_store, _relay, hand, others)) = by_hand(test) else { return };
+    asks_again_when_an_object_is_another_one_than_was_shown(&hand, &others);
+}
+
+#[test]
+fn an_object_on_s3_that_somebody_puts_over_an_upload_is_not_taken_for_it() {
+    let test = "an_object_on_s3_that_somebody_puts_over_an_upload_is_not_taken_for_it";
+    let Some((_store, relay, hand, others)) = by_hand(test) else { return };
+    hand.converges();
+    for size in [1 << 10, 9 << 20] {
+        // The bigger one goes in parts, so its ETag says nothing of its content.
+        let content = "x".repeat(size);
+        hand.write("index.html", &content);
+        assert_eq!(hand.fetch().0, Some(2));
+        let somebody = others.clone();
+        relay.meanwhile(fakes::turnstile::Moment::After, move || {
+            (somebody.put)("public/about.html", "defaced");
+        });
+        let (code, said) = hand.apply();
+        assert_eq!(code, Some(0), "{said}");
+        let (code, shown) = hand.fetch();
+        assert_eq!(code, Some(2), "{shown}");
+        assert!(shown.contains("upload about.html: was changed in the bucket"), "{shown}");
+        assert!(!shown.contains("index.html"), "it is what was uploaded: {shown}");
+        hand.converges();
+
+        hand.write("about.html", format!("another one {size}"));
+        assert_eq!(hand.fetch().0, Some(2));
+        let somebody = others.clone();
+        relay.meanwhile(fakes::turnstile::Moment::After, move || {
+            (somebody.put)("public/about.html", "defaced");
+        });
+        let (code, said) = hand.apply();
+        assert_eq!(code, Some(75), "{said}");
+        assert!(said.contains("about.html has changed since it was compared"), "{said}");
+        hand.converges();
+        assert_eq!((others.get)("public/index.html"), Some(content));
+    }
+}
+
+#[test]
+fn odd_names_on_s3_are_taken_as_they_are() {
+    let test = "odd_names_on_s3_are_taken_as_they_are";
+    let Some((_store, _relay, hand, others)) = by_hand(test) else { return };
+    hand.converges();
+    // No file here can be called so: it is somebody else's, and goes.
+    (others.put)("public/back\\slash\t\"q", "foreign");
+    hand.converges();
+    assert_eq!((others.get)("public/back\\slash\t\"q"), None);
+    takes_odd_names_as_they_are(&hand, &others, &["page#1"]);
 }
