@@ -27,7 +27,8 @@ builds() {
     return "$code"
 }
 
-# Sets build (its id, empty if there is none), status and log: the newest build of this commit for this channel.
+# Sets build (its id, empty if there is none), status and log: the newest build of this commit for this channel; and stray, the
+# newest one of this commit for no channel, which is not taken for one of this.
 find_build() {
     trigger_id=$(builds triggers describe "$TRIGGER" --format='value(id)')
     # Only this filter is the server's own: any other term makes gcloud get all builds of the project.
@@ -38,6 +39,7 @@ find_build() {
     IFS='|' read -r build status log <<END
 $found
 END
+    stray=$(printf '%s\n' "$list" | awk -F '|' -v commit="$COMMIT" '$1 == commit && $2 == "" && !n++ { print $3 }')
 }
 
 # Sets status, log and reason (why it failed; empty if nobody says) of $build.

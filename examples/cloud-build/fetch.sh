@@ -7,7 +7,7 @@ set -eu
 find_build
 version="{\"version\": \"$(quoted "$PVN_SERVICE_VERSION")\", \"active\": true}"
 case $status in
-'') is=PENDING version='' message="$COMMIT has not been built" ;;
+'') is=PENDING version='' message="$COMMIT has not been built${stray:+; build $stray of it has no _CHANNEL=$PVN_RELEASE_CHANNEL and does not count}" ;;
 SUCCESS) is=SUCCEEDED message="build $build of $COMMIT succeeded" ;;
 QUEUED | PENDING | WORKING) is=PENDING message="build $build of $COMMIT is $status" ;;
 *)

@@ -2,8 +2,10 @@
 //! Cloud Build on this machine.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use fakes::cloud_build::{Builds, CloudBuildServer, Ending};
+use fakes::cloud_build::{Builds, CloudBuildServer, Ending, Loss};
 use serde_json::Value;
 use tests::example::Example;
 use tests::skip;
@@ -11,11 +13,31 @@ use tests::skip;
 const FIRST: &str = "1111111111111111111111111111111111111111";
 const SECOND: &str = "2222222222222222222222222222222222222222";
 
+/// Nobody waits longer here than a build takes.
+const FAST: &[&str] = &["poll-seconds=1", "lost-seconds=4"];
+
+/// What gcloud needs to know of the server at `url`, and nothing that this machine or its owner
+/// has.
+fn variables<'a>(
+    home: &'a Path,
+    token: &'a OsStr,
+    url: &'a OsStr,
+) -> [(&'static str, &'a OsStr); 5] {
+    [
+        ("CLOUDSDK_CONFIG", home.as_ref()),
+        ("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", token),
+        ("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "1".as_ref()),
+        ("CLOUDSDK_CORE_DISABLE_FILE_LOGGING", "1".as_ref()),
+        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBUILD", url),
+    ]
+}
+
 /// The example against a server, both for as long as the test runs.
 struct World {
     server: CloudBuildServer,
     example: Example,
-    _home: tempfile::TempDir,
+    url: OsString,
+    home: tempfile::TempDir,
 }
 
 impl World {
@@ -30,17 +52,33 @@ impl World {
         prepare(&mut server.state());
         let home = tempfile::tempdir().expect("a directory can be made");
         let url = OsString::from(format!("http://{}/", server.address));
-        let variables: [(&str, &OsStr); 5] = [
-            ("CLOUDSDK_CONFIG", home.path().as_ref()),
-            ("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true".as_ref()),
-            ("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "1".as_ref()),
-            ("CLOUDSDK_CORE_DISABLE_FILE_LOGGING", "1".as_ref()),
-            ("CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBUILD", &url),
-        ];
+        let token = home.path().join("token");
+        std::fs::write(&token, "t0ken").expect("a file can be written");
         let values = [&format!("commit={FIRST}"), &format!("wait-seconds={wait_s}")];
-        let values = [&values.map(String::as_str)[..], &["poll-seconds=1"]].concat();
+        let values = [&values.map(String::as_str)[..], FAST].concat();
+        let variables = variables(home.path(), token.as_ref(), &url);
         let example = Example::of("cloud-build", &variables, &values);
-        Some(Self { server, example, _home: home })
+        Some(Self { server, example, url, home })
+    }
+
+    /// What somebody does by hand, in the words of the README.
+    fn runs_as_the_readme_says(&self) {
+        let readme = std::fs::read_to_string(self.example.directory().join("README.md"));
+        let readme = readme.expect("it can be read");
+        let from = readme.find("gcloud builds triggers run").expect("it says how to");
+        let line = readme[from..].split("```").next().expect("it has an end");
+        let mut shell = Command::new("sh");
+        shell.args(["-euc", line]).env("COMMIT", FIRST).stdin(Stdio::null());
+        let token = self.home.path().join("token");
+        shell.envs(variables(self.home.path(), token.as_ref(), &self.url));
+        let output = shell.output().expect("a shell can be started");
+        assert!(output.status.success(), "{line}: {output:?}");
+    }
+
+    /// What was asked of the trigger.
+    fn runs(&self) -> usize {
+        let state = self.server.state();
+        state.calls.iter().filter(|call| call.starts_with("POST")).count()
     }
 
     /// The builds that were started, by the commit of each.
@@ -106,7 +144,7 @@ fn a_build_that_fails_is_told_with_its_reason_and_not_started_again() {
 
     // Somebody has it built again, and that is seen.
     world.server.state().ending = Ending::Succeeds;
-    world.server.state().start(FIRST, "release");
+    world.runs_as_the_readme_says();
     world.example.refresh();
     world.says("CONVERGED", &format!("build b-2 of {FIRST} succeeded"));
 
@@ -150,4 +188,46 @@ fn who_may_not_start_builds_is_told_so_in_the_words_of_gcloud() {
         message.contains("1111111 is no commit: 40 digits")
     });
     assert_eq!(world.commits().len(), 0);
+}
+
+#[test]
+fn a_build_whose_start_is_not_confirmed_is_looked_for_and_not_started_twice() {
+    let test = "a_build_whose_start_is_not_confirmed_is_looked_for_and_not_started_twice";
+    for loss in [Loss::Answer, Loss::Unavailable] {
+        let lose = |builds: &mut Builds| builds.losses = vec![loss];
+        let Some(world) = World::start(test, 3600, lose) else { return };
+        world.says("CONVERGED", &format!("build b-1 of {FIRST} succeeded"));
+        assert_eq!((world.commits(), world.runs()), (vec![FIRST.to_owned()], 1), "{loss:?}");
+        let said = world.example.log(&world.example.jobs("apply")[0]);
+        assert!(said.contains("was started is not known: looks for it"), "{loss:?}: {said}");
+    }
+}
+
+#[test]
+fn a_build_that_is_not_seen_after_its_start_was_not_confirmed_is_asked_for_again() {
+    let test = "a_build_that_is_not_seen_after_its_start_was_not_confirmed_is_asked_for_again";
+    let lose = |builds: &mut Builds| builds.losses = vec![Loss::Request];
+    let Some(world) = World::start(test, 3600, lose) else { return };
+    world.says("CONVERGED", &format!("build b-1 of {FIRST} succeeded"));
+    assert_eq!((world.commits(), world.runs()), (vec![FIRST.to_owned()], 2));
+    let applies = world.example.jobs("apply");
+    let first = applies.last().expect("there was an apply");
+    assert_eq!(first["exitCode"], 75, "{applies:#?}");
+    let said = world.example.log(first);
+    assert!(said.contains("was seen in the 4 s after one was asked for; asks again"), "{said}");
+}
+
+#[test]
+fn a_build_without_a_channel_does_not_count_and_that_is_told() {
+    let test = "a_build_without_a_channel_does_not_count_and_that_is_told";
+    let by_hand = |builds: &mut Builds| builds.start_without_channel(FIRST);
+    let Some(world) = World::start(test, 3600, by_hand) else { return };
+    world.says("CONVERGED", &format!("build b-2 of {FIRST} succeeded"));
+    let stray = format!("build b-1 of {FIRST} has no _CHANNEL=release and does not count");
+    let said = world.example.log(&world.example.jobs("apply")[0]);
+    assert!(said.contains(&stray), "{said}");
+    let fetches = world.example.jobs("fetch");
+    let said = world.example.log(fetches.last().expect("there was a fetch"));
+    let stray = "build b-1 of it has no _CHANNEL=release and does not count";
+    assert!(said.contains(stray), "{said}");
 }

@@ -70,6 +70,10 @@ const NOT_HERE: &[(Block, &str)] = &[
         ("examples/cloud-build/README.md", "target/release/pvn-scheduler"),
         "takes a trigger of Google's; run by `cloud_build`",
     ),
+    (
+        ("examples/cloud-build/README.md", "gcloud builds triggers run"),
+        "takes a trigger of Google's; run by `cloud_build`",
+    ),
     (("CONTRIBUTING.md", "sudo apt-get"), "changes the machine"),
     (("CONTRIBUTING.md", "images/build-scheduler.sh"), "a release build of minutes"),
     (("CONTRIBUTING.md", "cargo bench"), "benchmarks take minutes each"),

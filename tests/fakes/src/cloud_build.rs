@@ -23,6 +23,17 @@ pub enum Ending {
     Lasts,
 }
 
+/// What becomes of a request for a build whose answer is lost on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// A build is started, and the connection ends without an answer.
+    Answer,
+    /// A build is started, and the answer is 503.
+    Unavailable,
+    /// No build is started, and the connection ends without an answer.
+    Request,
+}
+
 /// A running server.
 pub struct CloudBuildServer {
     pub address: SocketAddr,
@@ -42,6 +53,8 @@ pub struct Builds {
     pub ending: Ending,
     /// Whether whoever asks may not.
     pub is_forbidden: bool,
+    /// What is lost of the next requests for builds, the last one first.
+    pub losses: Vec<Loss>,
     /// By build: how it ends, and how often it was looked at.
     fates: BTreeMap<String, (Ending, usize)>,
 }
@@ -60,10 +73,11 @@ impl CloudBuildServer {
             looks: 2,
             ending: Ending::Succeeds,
             is_forbidden: false,
+            losses: Vec::new(),
             fates: BTreeMap::new(),
         }));
         let shared = Arc::clone(&state);
-        let address = listen(address, move |request| Some(shared.lock().unwrap().answer(request)));
+        let address = listen(address, move |request| shared.lock().unwrap().answered(request));
         Self { address, state }
     }
 
@@ -74,6 +88,23 @@ impl CloudBuildServer {
 }
 
 impl Builds {
+    /// None where the connection is to end without an answer.
+    fn answered(&mut self, request: &Request) -> Option<Reply> {
+        let loss = if request.method == "POST" { self.losses.pop() } else { None };
+        match loss {
+            None => Some(self.answer(request)),
+            Some(Loss::Unavailable) => {
+                self.answer(request);
+                Some(error(503, "UNAVAILABLE", "The service is currently unavailable."))
+            }
+            Some(Loss::Answer) => {
+                self.answer(request);
+                None
+            }
+            Some(Loss::Request) => None,
+        }
+    }
+
     fn answer(&mut self, request: &Request) -> Reply {
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
         let what = path.split_once("/locations/").and_then(|(_, rest)| rest.split_once('/'));
@@ -102,26 +133,38 @@ impl Builds {
     /// Starts a build of the trigger, of what the request names.
     fn run(&mut self, request: &Value) -> Reply {
         let source = &request["source"];
-        let [commit, channel] = [&source["commitSha"], &source["substitutions"]["_CHANNEL"]]
-            .map(|text| text.as_str().unwrap());
+        let commit = source["commitSha"].as_str().unwrap();
+        let channel = source["substitutions"]["_CHANNEL"].as_str();
         let metadata = json!({
             "@type":
                 "type.googleapis.com/google.devtools.cloudbuild.v1.BuildOperationMetadata",
-            "build": self.start(commit, channel),
+            "build": self.start_for(commit, channel),
         });
         Reply::json(200, &json!({"name": "operations/build/p/1", "metadata": metadata}))
     }
 
-    /// Starts a build, whoever asks for it.
+    /// Starts a build for a channel, whoever asks for it.
     pub fn start(&mut self, commit: &str, channel: &str) -> Value {
+        self.start_for(commit, Some(channel))
+    }
+
+    /// Starts a build as somebody does who knows of no channels.
+    pub fn start_without_channel(&mut self, commit: &str) {
+        self.start_for(commit, None);
+    }
+
+    /// Starts a build, with the substitution `_CHANNEL` or without it.
+    fn start_for(&mut self, commit: &str, channel: Option<&str>) -> Value {
         let id = format!("b-{}", self.builds.len() + 1);
         let log = format!("https://console.cloud.google.com/cloud-build/builds/{id}?project=1");
-        let build = json!({
+        let mut build = json!({
             "id": id, "status": "QUEUED", "buildTriggerId": TRIGGER.1, "logUrl": log,
             "createTime": "2026-01-31T03:00:00.000000000Z",
-            "substitutions":
-                {"COMMIT_SHA": commit, "TRIGGER_NAME": TRIGGER.0, "_CHANNEL": channel},
+            "substitutions": {"COMMIT_SHA": commit, "TRIGGER_NAME": TRIGGER.0},
         });
+        if let Some(channel) = channel {
+            build["substitutions"]["_CHANNEL"] = channel.into();
+        }
         self.fates.insert(id, (self.ending, 0));
         self.builds.push(build.clone());
         build
