@@ -9,6 +9,10 @@ use crate::markup::push_escaped;
 /// so that nothing is held back without limit.
 const LINE_LIMIT_BYTES: usize = 16 << 10;
 
+/// Longest sequence that steers a terminal, bytes: what is longer is none
+/// ([`schema::shown::steering`]).
+const SEQUENCE_BYTES: usize = 256;
+
 /// How letters look at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct LetterStyle {
@@ -102,12 +106,17 @@ impl AnsiPainter {
     pub fn paint(&mut self, bytes: &[u8], last: bool) -> String {
         let mut html = String::with_capacity(bytes.len() * 2);
         for byte in bytes {
-            if *byte == b'\n' || self.held.len() >= LINE_LIMIT_BYTES {
+            if *byte == b'\n' {
                 self.line(&mut html);
+                continue;
             }
-            if *byte != b'\n' {
-                self.held.push(*byte);
+            if self.held.len() >= LINE_LIMIT_BYTES {
+                // What the next line begins with; without its beginning it would be text.
+                let next = self.held.split_off(self.held.len() - unfinished(&self.held));
+                self.line(&mut html);
+                self.held = next;
             }
+            self.held.push(*byte);
         }
         if last && !self.held.is_empty() {
             self.line(&mut html);
@@ -175,6 +184,17 @@ impl AnsiPainter {
     }
 }
 
+/// How many bytes at the end begin a sequence or a character that goes on behind it.
+fn unfinished(text: &[u8]) -> usize {
+    let tail = &text[text.len().saturating_sub(SEQUENCE_BYTES)..];
+    let is_cut = |at: &usize| steering(&tail[*at..], false).is_none();
+    if let Some(at) = (0..tail.len()).find(is_cut) {
+        return tail.len() - at;
+    }
+    let ends_within = |chunk: std::str::Utf8Chunk<'_>| chunk.invalid().len();
+    tail.utf8_chunks().last().map_or(0, ends_within)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +240,20 @@ mod tests {
             "10%\r50%\r100%\r\ndone",
             "<span class=\"l o\">100%</span><span class=\"l o\">done</span>",
         );
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_within_no_sequence_and_no_letter() {
+        for ahead in 0..12 {
+            let printed =
+                format!("{}{}é", "a".repeat(LINE_LIMIT_BYTES - ahead), "\u{1b}[31m\u{1b}[1m");
+            let whole = AnsiPainter::new('o', None).paint(printed.as_bytes(), true);
+            let mut rest = whole.replace('a', "");
+            for markup in ["<spn clss=\"l o\">", "<spn clss=\"31 b\">", "</spn>"] {
+                rest = rest.replace(markup, "");
+            }
+            assert_eq!(rest, "é", "{ahead}");
+        }
     }
 
     #[test]
