@@ -224,7 +224,8 @@ fn a_fetch_that_changes_what_it_looks_at_is_found_out_by_running_it_twice() {
     // The first look finds work and does away with it.
     let touching = "test -e \"$PVN_INSTANCE_DIR/seen\" && exit 0; touch \
                     \"$PVN_INSTANCE_DIR/seen\"; test \"$PVN_JOB_KIND\" = fetch && exit 2";
-    let junk = json!({"fetchMode": "STRUCTURED_OUTPUT", "taskConfig": {"program": {"cmd": ["echo", "no"]}}});
+    let mut junk = script("echo no");
+    junk["fetchMode"] = json!("STRUCTURED_OUTPUT");
     for (name, fetch, expected, said) in [
         ("looks", script("exit 2"), "fetch OK", "fetch found the same: there is work"),
         (

@@ -49,8 +49,8 @@ impl Store {
         let like = format!("%{literal}%");
         let total: i64 = sqlx::query_scalar(
             "SELECT COUNT(*) FROM documents AS d WHERE d.name LIKE $1 ESCAPE '\\' AND NOT EXISTS \
-             (SELECT 1 FROM documents AS n WHERE n.kind = d.kind AND n.application = d.application AND \
-             n.name = d.name AND n.version > d.version)",
+             (SELECT 1 FROM documents AS n WHERE n.kind = d.kind AND n.application = \
+             d.application AND n.name = d.name AND n.version > d.version)",
         )
         .bind(&like)
         .fetch_one(&self.lists)

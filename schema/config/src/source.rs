@@ -1,5 +1,5 @@
-//! The text of a document -> its tree and value, and where everything of it stands. Called when it is
-//! read, and again when a problem is to be shown at its place.
+//! The text of a document -> its tree and value, and where everything of it stands. Called when it
+//! is read, and again when a problem is to be shown at its place.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

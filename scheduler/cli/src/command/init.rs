@@ -48,10 +48,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     name: Option<ApplicationName>,
     /// Release channels, the first to be released first
-    #[arg(
-        long, value_name = "CHANNEL", value_delimiter = ',',
-        default_values_t = ["staging".parse::<ChannelName>().expect("it is a name"), "production".parse().expect("it is a name")]
-    )]
+    #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
+    #[arg(default_values = ["staging", "production"])]
     channels: Vec<ChannelName>,
     /// Have a person approve every apply in the last channel
     #[arg(long)]

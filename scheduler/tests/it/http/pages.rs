@@ -256,11 +256,11 @@ async fn a_long_output_is_shown_from_its_end() {
     let html = service.open(&format!("/jobs/{id}"), &cookie).await.html();
     let left_out = (LENGTH - (256 << 10)).next_multiple_of(100);
     assert!(
-        html.contains(&format!("the first {left_out} bytes are left out")),
+        html.contains(&format!("The first {left_out} bytes of stdout are left out")),
         "{}",
         &html[..2000]
     );
-    assert!(html.len() < 1_000_000 && html.matches("class=\"l\"").count() > 2000);
+    assert!(html.len() < 1_000_000 && html.matches("class=\"l o\"").count() > 2000);
 }
 
 #[tokio::test]
