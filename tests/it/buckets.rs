@@ -8,6 +8,7 @@ mod s3;
 
 use std::ffi::OsStr;
 use std::process::Command;
+use std::sync::Arc;
 
 use fakes::turnstile::Moment;
 
@@ -79,11 +80,17 @@ fn tells_a_site_that_is_gone_or_empty(example: &Example) {
     is_told(example, "site is empty");
 }
 
+/// Puts an object of this name and this content there.
+type Put = dyn Fn(&str, &str) + Send + Sync;
+
+/// Reads the object of this name, if there is one.
+type Get = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// What somebody else does in the bucket, past the relay: puts an object there, or reads one.
 #[derive(Clone)]
 struct Else {
-    put: std::sync::Arc<dyn Fn(&str, &str) + Send + Sync>,
-    get: std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    put: Arc<Put>,
+    get: Arc<Get>,
 }
 
 /// While apply uploads, somebody changes the directory and the bucket: of all that nothing is done

@@ -65,10 +65,10 @@ impl World {
     fn runs_as_the_readme_says(&self) {
         let readme = std::fs::read_to_string(self.example.directory().join("README.md"));
         let readme = readme.expect("it can be read");
-        let from = readme.find("gcloud builds triggers run").expect("it says how to");
-        let line = readme[from..].split("```").next().expect("it has an end");
+        let (_, line) = readme.split_once("```sh\ngcloud builds").expect("it says how to");
+        let line = format!("gcloud builds{}", line.split("```").next().expect("it has an end"));
         let mut shell = Command::new("sh");
-        shell.args(["-euc", line]).env("COMMIT", FIRST).stdin(Stdio::null());
+        shell.args(["-euc", &line]).env("COMMIT", FIRST).stdin(Stdio::null());
         let token = self.home.path().join("token");
         shell.envs(variables(self.home.path(), token.as_ref(), &self.url));
         let output = shell.output().expect("a shell can be started");

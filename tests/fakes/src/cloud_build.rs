@@ -101,7 +101,10 @@ impl Builds {
                 self.answer(request);
                 None
             }
-            Some(Loss::Request) => None,
+            Some(Loss::Request) => {
+                self.calls.push(format!("{} lost", request.method));
+                None
+            }
         }
     }
 

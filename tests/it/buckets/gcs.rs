@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use fakes::http::{Reply, Request};
 use serde_json::{Value, json};
@@ -212,13 +213,13 @@ fn by_hand(test: &str) -> Option<(Store, Hand, Else)> {
     let hand = Hand::of("bucket-gcs", &store.variables());
     let (to, from) = (store.listener.url.clone(), store.listener.url.clone());
     let others = Else {
-        put: std::sync::Arc::new(move |name, content| {
+        put: Arc::new(move |name, content| {
             let url = format!("{to}/upload/storage/v1/b/{BUCKET}/o");
             let put = client().post(url).query(&[("uploadType", "media"), ("name", name)]);
             let answer = put.body(content.to_owned()).send().expect("it answers");
             assert!(answer.status().is_success(), "{answer:?}");
         }),
-        get: std::sync::Arc::new(move |name| {
+        get: Arc::new(move |name| {
             let mut url = reqwest::Url::parse(&from).expect("an address");
             url.path_segments_mut()
                 .expect("it has a path")

@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use fakes::turnstile::Moment;
 use tests::example::Example;
 use tests::listener::Listener;
 use tests::skip;
@@ -175,12 +177,12 @@ fn by_hand(test: &str) -> Option<(Store, Relay, Hand, Else)> {
         url
     };
     let others = Else {
-        put: std::sync::Arc::new(move |key, content| {
+        put: Arc::new(move |key, content| {
             let put = client().put(url(&to, key)).header("authorization", "AWS x:y");
             let answer = put.body(content.to_owned()).send().expect("it answers");
             assert!(answer.status().is_success(), "{answer:?}");
         }),
-        get: std::sync::Arc::new(move |key| {
+        get: Arc::new(move |key| {
             let get = client().get(url(&from, key)).header("authorization", "AWS x:y");
             let answer = get.send().expect("it answers");
             answer.status().is_success().then(|| answer.text().expect("text"))
@@ -220,7 +222,7 @@ fn an_object_on_s3_that_somebody_puts_over_an_upload_is_not_taken_for_it() {
         hand.write("index.html", &content);
         assert_eq!(hand.fetch().0, Some(2));
         let somebody = others.clone();
-        relay.meanwhile(fakes::turnstile::Moment::After, move || {
+        relay.meanwhile(Moment::After, move || {
             (somebody.put)("public/about.html", "defaced");
         });
         let (code, said) = hand.apply();
@@ -234,7 +236,7 @@ fn an_object_on_s3_that_somebody_puts_over_an_upload_is_not_taken_for_it() {
         hand.write("about.html", format!("another one {size}"));
         assert_eq!(hand.fetch().0, Some(2));
         let somebody = others.clone();
-        relay.meanwhile(fakes::turnstile::Moment::After, move || {
+        relay.meanwhile(Moment::After, move || {
             (somebody.put)("public/about.html", "defaced");
         });
         let (code, said) = hand.apply();
