@@ -228,7 +228,7 @@ fn whoami_says_whose_token_it_is() {
 fn help_has_the_commands_in_groups() {
     let ran = run_with(None, &["--help"], b"", None);
     for part in
-        ["\nSee:\n", "\nRelease:\n", "\nBy noun:\n", "  explain       Say why", "\nOptions:\n"]
+        ["\nSee:\n", "\nRelease:\n", "\nBy noun:\n", "  explain        Say why", "\nOptions:\n"]
     {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }

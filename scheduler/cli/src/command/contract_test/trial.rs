@@ -170,8 +170,7 @@ impl<'a> Trial<'a> {
                     self.client.post(&cancel, &serde_json::json!({})).await;
             }
             self.ended(*job).await?;
-            let _retried: Result<Instance, _> =
-                self.client.post(&at.path("retry"), &serde_json::json!({})).await;
+            self.retry(at).await?;
         }
         let service = self.settled().await?;
         let finding = |instance: &Instance| {
@@ -199,6 +198,22 @@ impl<'a> Trial<'a> {
         Ok(service.channels.iter().map(finding).collect())
     }
 
+    /// Has it tried again, once the scheduler takes the last one for over.
+    async fn retry(&self, at: &InstancePath) -> Result<(), Failure> {
+        let until = Instant::now() + self.within;
+        loop {
+            let asked = self.client.post(&at.path("retry"), &serde_json::json!({})).await;
+            match asked.map(|_: Instance| ()) {
+                Err(Failure::Refused(problem))
+                    if problem.status == 409 && Instant::now() < until =>
+                {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
     /// Applies that run, one a channel; none where all has settled before one was seen.
     async fn catch(&self, before: &[Option<JobId>]) -> Result<Vec<(InstancePath, JobId)>, Failure> {
         let until = Instant::now() + self.within;
@@ -213,7 +228,7 @@ impl<'a> Trial<'a> {
                     return Ok(vec![(at, job.id)]);
                 }
             }
-            if service.channels.iter().all(has_settled) || Instant::now() >= until {
+            if is_over(&service) || Instant::now() >= until {
                 return Ok(Vec::new());
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -249,7 +264,7 @@ impl<'a> Trial<'a> {
         let until = Instant::now() + self.within;
         loop {
             let service = self.look().await?;
-            let is_over = service.channels.iter().all(has_settled);
+            let is_over = is_over(&service);
             if is_over || Instant::now() >= until {
                 return Ok(service);
             }
@@ -316,7 +331,17 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Whether nothing more comes of it by itself that a trial waits for.
+/// Whether nothing more comes of it by itself: what waits for a channel that failed waits for ever.
+fn is_over(service: &Service) -> bool {
+    let failed = |one: &Instance| has_settled(one) && one.status != Status::Converged;
+    let is_stuck = service.channels.iter().any(failed);
+    service
+        .channels
+        .iter()
+        .all(|one| has_settled(one) || is_stuck && one.status == Status::WaitingPreconditions)
+}
+
+/// Whether nothing more comes of one channel by itself that a trial waits for.
 fn has_settled(instance: &Instance) -> bool {
     match instance.status {
         Status::Converged => !instance.outdated,

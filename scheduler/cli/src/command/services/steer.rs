@@ -27,8 +27,13 @@ pub(super) async fn pause(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    let instance = &arguments.instance;
+    // A scheduler of before knows no reason, and takes a pause without one.
+    if arguments.reason.is_none() {
+        return perform("pause", instance, client, console).await;
+    }
     let request = PauseRequest { reason: arguments.reason.clone() };
-    send("pause", &arguments.instance, &request, client, console).await
+    send("pause", instance, &request, client, console).await
 }
 
 /// Sends the wish.
