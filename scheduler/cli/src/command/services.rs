@@ -57,7 +57,7 @@ pub enum ServiceVerb {
     Acknowledge(acknowledge::Arguments),
     /// Make a release that goes back to an earlier version
     Rollback(rollback::Arguments),
-    /// Say why a channel stands where it stands, and what would move it
+    /// Say why a channel stands where it stands and what would move it
     Explain(explain::Arguments),
 }
 
