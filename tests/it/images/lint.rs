@@ -66,7 +66,9 @@ fn problems(text: &str) -> Vec<String> {
     // Each stage that gets something from elsewhere has to look at what it got.
     for (begin, end) in begins.iter().zip(begins.iter().skip(1).chain([&all.len()])) {
         let stage = &all[*begin..*end];
-        let gets = stage.iter().any(|one| one.word == "ADD" || one.rest.contains("curl "));
+        let gets = stage
+            .iter()
+            .any(|one| one.word == "ADD" || one.word == "RUN" && one.rest.contains("curl "));
         let looks = stage.iter().any(|one| one.word == "RUN" && one.rest.contains("sha256sum -c"));
         if gets && !looks {
             found.push("what it gets from elsewhere has no checksum".to_owned());
