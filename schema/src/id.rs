@@ -238,7 +238,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// The content address of a blob: SHA-256 of its bytes, written `sha256:` and 64 hexadecimal
 /// digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
-#[schemars(transparent)]
+#[schemars(transparent, extend("pattern" = "^sha256:[0-9a-f]{64}$"))]
 pub struct BlobId(#[schemars(with = "String")] [u8; 32]);
 
 impl BlobId {
