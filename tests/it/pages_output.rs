@@ -23,6 +23,8 @@ fn printing(test: &str, command: &str) -> Option<(Scheduler, Browser)> {
     let job = job.first().expect("a release is applied")["id"].clone();
     browser.open(&format!("/jobs/{}", job.as_str().expect("an id is text")));
     sign_in(&browser, &scheduler.token());
+    // That nobody was signed in before.
+    browser.complaints();
     Some((scheduler, browser))
 }
 
