@@ -37,7 +37,7 @@ pub fn shell_path(path: &Path) -> String {
 
 /// Longest sequence that is passed over, bytes: what begins like one and does not end is none, so
 /// that what is held back for it has a limit. Source: a colour has 20, a title or a link some more.
-const SEQUENCE_LIMIT_BYTES: usize = 256;
+pub const SEQUENCE_LIMIT_BYTES: usize = 256;
 
 const ESC: u8 = 0x1b;
 

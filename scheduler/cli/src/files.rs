@@ -63,12 +63,10 @@ pub fn read(paths: &[PathBuf]) -> Result<Files, Vec<api::Diagnostic>> {
 
 /// What is allowed and probably not meant, as far as the given files show it.
 pub fn warnings(files: &Files) -> Vec<api::Diagnostic> {
-    let shared = config::shared_paths(&files.documents, false);
-    let contended = config::contended_services(&files.documents);
+    let shared = config::shared_by_instances(&files.documents, false);
     let (unmasked, ineffective) =
         (config::unmasked_secrets(&files.documents), config::ineffective(&files.documents));
-    let all = shared.iter().chain(&contended).chain(&unmasked).chain(&ineffective);
-    all.map(Diagnostic::to_api_warning).collect()
+    shared.iter().chain(&unmasked).chain(&ineffective).map(Diagnostic::to_api_warning).collect()
 }
 
 /// [`read`], and what the documents say about each other, as far as they are among the given files.

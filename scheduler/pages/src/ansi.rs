@@ -1,17 +1,13 @@
 //! The output of a command as lines of HTML: its colours as classes, everything else that steers a
 //! terminal left out, all that it printed as text.
 
-use schema::shown::steering;
+use schema::shown::{SEQUENCE_LIMIT_BYTES, steering};
 
 use crate::markup::push_escaped;
 
 /// Longest line that is shown as one, bytes: a command that never ends its line is shown as many,
 /// so that nothing is held back without limit.
 const LINE_LIMIT_BYTES: usize = 16 << 10;
-
-/// Longest sequence that steers a terminal, bytes: what is longer is none
-/// ([`schema::shown::steering`]).
-const SEQUENCE_BYTES: usize = 256;
 
 /// How letters look at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -186,7 +182,7 @@ impl AnsiPainter {
 
 /// How many bytes at the end begin a sequence or a character that goes on behind it.
 fn unfinished(text: &[u8]) -> usize {
-    let tail = &text[text.len().saturating_sub(SEQUENCE_BYTES)..];
+    let tail = &text[text.len().saturating_sub(SEQUENCE_LIMIT_BYTES)..];
     let is_cut = |at: &usize| steering(&tail[*at..], false).is_none();
     if let Some(at) = (0..tail.len()).find(is_cut) {
         return tail.len() - at;

@@ -5,14 +5,12 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostic::Diagnostic;
-use crate::estate::Estate;
+use crate::estate::{Estate, instance, listed};
 use crate::yaml::{self, NodeKind};
 use crate::{
-    Document, Env, PerReleaseChannel, ReleaseChannel, Runtime, RuntimeKind, Service, SpecFile,
+    Document, Env, GoogleCloudRunService, LocalFiles, PerReleaseChannel, ReleaseChannel, Runtime,
+    RuntimeKind, Service, SpecFile,
 };
-
-/// Most instances that a message names.
-const NAMED: usize = 3;
 
 /// How variables begin that say which account a command works in.
 const OF_ACCOUNTS: [&str; 3] = ["AWS_", "CLOUDSDK_", "GOOGLE_"];
@@ -34,37 +32,30 @@ struct CloudService {
 
 /// One warning for each service of a cloud that more than one instance names. What a template comes
 /// to may well be another one for each.
-pub fn contended_services<'a>(
-    documents: impl IntoIterator<Item = &'a Document>,
-) -> Vec<Diagnostic> {
-    let estate = Estate::of(documents);
-    let mut named: BTreeMap<CloudService, Vec<(&Document, String)>> = BTreeMap::new();
+pub(super) fn contended_services(estate: &Estate<'_>) -> Vec<Diagnostic> {
+    // Each with the first document that names it.
+    let mut named: BTreeMap<CloudService, (&Document, Vec<String>)> = BTreeMap::new();
     for (document, service) in &estate.services {
         let Some(application) = estate.applications.get(&service.application) else { continue };
         for (channel, runtime) in estate.of_channels(service, application) {
             let Some(runtime) = estate.runtimes.get(runtime) else { continue };
             if let Some(found) = named_by(document, service, channel, runtime.runtime) {
-                let instance =
-                    format!("{}/{} in {}", service.application, service.name, channel.name);
-                named.entry(found).or_default().push((document, instance));
+                let (_, instances) = named.entry(found).or_insert((document, Vec::new()));
+                instances.push(instance(service, &channel.name));
             }
         }
     }
-    let contended = named.into_iter().filter(|(_, instances)| instances.len() > 1);
+    let contended = named.into_iter().filter(|(_, (_, instances))| instances.len() > 1);
     contended
-        .map(|(service, instances)| {
-            let more = instances.len().saturating_sub(NAMED);
-            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            let names: Vec<_> =
-                instances.iter().take(NAMED).map(|(_, instance)| instance.as_str()).collect();
+        .map(|(service, (document, instances))| {
             let message = format!(
-                "{} {} is that of {}{more}: each makes its own of it again and again, and a \
-                 release of one is in the other's, whatever that one waits for",
+                "{} {} is that of {}: each makes its own of it again and again, and a release of \
+                 one is in the other's, whatever that one waits for",
                 service.name,
                 service.place,
-                names.join(", ")
+                listed(&instances)
             );
-            instances[0].0.problem(service.field, message).help(service.remedy)
+            document.problem(service.field, message).help(service.remedy)
         })
         .collect()
 }
@@ -84,14 +75,13 @@ fn named_by(
                 blocks.into_iter().find_map(|block| block?.ecs_service_name_override.as_ref());
             let definition =
                 blocks.into_iter().flatten().find_map(|block| block.service_definition.as_ref());
-            let name = match (given, definition) {
-                (Some(given), _) => constant(given.as_str())?,
-                (None, Some(definition)) => match name_in(document, definition, "/serviceName") {
-                    Some(name) => constant(&name)?,
-                    None => format!("{}-{}", service.name, channel.name),
-                },
-                (None, None) => format!("{}-{}", service.name, channel.name),
+            let defined = || match definition? {
+                SpecFile::Inlined(text) => name_in(text, "/serviceName"),
+                SpecFile::Local(local) => name_in(file(document, local)?, "/serviceName"),
             };
+            let given = given.map(|given| given.as_str().to_owned()).or_else(defined);
+            let name =
+                constant(given.unwrap_or_else(|| format!("{}-{}", service.name, channel.name)))?;
             Some(CloudService {
                 name: format!("the ECS service `{name}`"),
                 place: format!("of the cluster `{}` in {}", cluster.ecs_cluster, cluster.region),
@@ -106,13 +96,12 @@ fn named_by(
                 own.and_then(|own| own.google_cloud_run.as_deref()),
                 service.google_cloud_run.as_deref(),
             ];
-            let written = blocks.into_iter().flatten().find_map(|block| {
-                match (&block.inlined, &block.local) {
-                    (Some(text), _) => Some(SpecFile::Inlined(text.clone())),
-                    (None, local) => local.clone().map(SpecFile::Local),
-                }
-            });
-            let name = constant(&name_in(document, &written?, "/metadata/name")?)?;
+            let is_given =
+                |block: &&GoogleCloudRunService| block.inlined.is_some() || block.local.is_some();
+            let block = blocks.into_iter().flatten().find(is_given)?;
+            let of_file = || file(document, block.local.as_ref()?);
+            let written = block.inlined.as_deref().or_else(of_file)?;
+            let name = constant(name_in(written, "/metadata/name")?)?;
             Some(CloudService {
                 name: format!("the Cloud Run service `{name}`"),
                 place: format!("of the project `{}` in {}", place.project, place.region),
@@ -144,19 +133,20 @@ fn account(
 }
 
 /// A text, unless it is a template.
-fn constant(text: &str) -> Option<String> {
-    (!text.contains("{{")).then(|| text.to_owned())
+fn constant(text: String) -> Option<String> {
+    (!text.contains("{{")).then_some(text)
+}
+
+/// The text of a definition's one file.
+fn file<'a>(document: &'a Document, local: &'a LocalFiles) -> Option<&'a str> {
+    match document.attached(local, None)[..] {
+        [(_, text)] => Some(text),
+        _ => None,
+    }
 }
 
 /// The name that a definition gives.
-fn name_in(document: &Document, definition: &SpecFile, pointer: &str) -> Option<String> {
-    let text = match definition {
-        SpecFile::Inlined(text) => text.as_str(),
-        SpecFile::Local(local) => match document.attached(local, None)[..] {
-            [(_, text)] => text,
-            _ => return None,
-        },
-    };
+fn name_in(text: &str, pointer: &str) -> Option<String> {
     let tree = yaml::parse(text).ok()??;
     let (node, _, found) = tree.nearest(pointer);
     match &node.kind {

@@ -2,10 +2,28 @@
 //! by what looks for things that several instances would share.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use schema::id::{ApplicationName, RuntimeName};
 
 use crate::{Application, Body, Document, ReleaseChannel, Runtime, RuntimeRole, Service};
+
+/// Most instances that a message names.
+const NAMED: usize = 3;
+
+/// An instance, for people.
+pub(super) fn instance(service: &Service, channel: impl Display) -> String {
+    format!("{}/{} in {channel}", service.application, service.name)
+}
+
+/// The first few of them, and how many more there are.
+pub(super) fn listed(instances: &[String]) -> String {
+    let names = instances.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match instances.len().saturating_sub(NAMED) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    }
+}
 
 /// A runtime, where it is written, and what it comes to.
 pub(super) struct RuntimeOfDocument<'a> {

@@ -55,7 +55,6 @@ pub use application::{
     Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Policy, ReleaseChannel,
     TemplateRuntime,
 };
-pub use contended::contended_services;
 pub use custom::{
     ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode,
     GetInfoCommand, K8sPlace, ProxyRuntime, RetryPolicy, RuntimeCommand, Window,
@@ -90,7 +89,7 @@ pub use runtime::{
 };
 pub use secrets::{Secret, masked, secrets};
 pub use service::{AutoRollback, CustomRuntimeValues, PerReleaseChannel, Service};
-pub use shared::shared_paths;
+pub use shared::shared_by_instances;
 pub use source::{DOCUMENT_PROBLEM_LIMIT, DocumentSource};
 pub use task::{
     Capabilities, EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig,

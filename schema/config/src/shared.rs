@@ -7,16 +7,14 @@ use std::collections::BTreeMap;
 
 use schema::id::RuntimeName;
 
+use crate::contended::contended_services;
 use crate::diagnostic::Diagnostic;
-use crate::estate::{Estate, RuntimeOfDocument, of_groups};
+use crate::estate::{Estate, RuntimeOfDocument, instance, listed, of_groups};
 use crate::template::Template;
 use crate::{CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, RuntimeCommand, TaskConfig};
 
 /// The variable with the directory that is an instance's own. Source: docs/commands.md.
 const OWN: &str = "PVN_INSTANCE_DIR";
-
-/// Most instances that a message names.
-const NAMED: usize = 3;
 
 /// A file that a command declares.
 struct Declared<'a> {
@@ -43,12 +41,9 @@ impl Users<'_> {
         if self.instances.len() < 2 {
             return Vec::new();
         }
-        let more = self.instances.len().saturating_sub(NAMED);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        let names: Vec<_> = self.instances.iter().take(NAMED).map(String::as_str).collect();
         let message = format!(
-            "`{path}` is one file for {}{more}: their commands run in one directory",
-            names.join(", ")
+            "`{path}` is one file for {}: their commands run in one directory",
+            listed(&self.instances)
         );
         let help = format!(
             "name a file of the instance's own directory, in a shell: `\"${OWN}/{}\"` after \
@@ -63,14 +58,22 @@ impl Users<'_> {
     }
 }
 
-/// One warning for each file that commands of more than one instance declare, at the command that
-/// does; and for each path that names the instance's own directory where no shell puts its name in.
-/// `everything_local`: as `dev` runs them.
-pub fn shared_paths<'a>(
+/// One warning for each thing that several instances share and each would have for its own: files
+/// that their commands declare, and services of a cloud. `everything_local`: as `dev` runs them.
+pub fn shared_by_instances<'a>(
     documents: impl IntoIterator<Item = &'a Document>,
     everything_local: bool,
 ) -> Vec<Diagnostic> {
     let estate = Estate::of(documents);
+    let mut found = shared_paths(&estate, everything_local);
+    found.extend(contended_services(&estate));
+    found
+}
+
+/// One warning for each file that commands of more than one instance declare, at the command that
+/// does; and for each path that names the instance's own directory where no shell puts its name in.
+/// `everything_local`: as `dev` runs them.
+pub(super) fn shared_paths(estate: &Estate<'_>, everything_local: bool) -> Vec<Diagnostic> {
     let runtimes = &estate.runtimes;
     let mut warnings = Vec::new();
     let mut declared: BTreeMap<&RuntimeName, Vec<Declared<'_>>> = BTreeMap::new();
@@ -94,7 +97,7 @@ pub fn shared_paths<'a>(
         let own = own.into_iter().map(|(channel, runtime)| (channel.name.to_string(), runtime));
         for (channel, runtime) in own.chain(of_groups(application, runtimes)) {
             let Some((runtime, files)) = declared.get_key_value(runtime) else { continue };
-            let instance = format!("{}/{} in {channel}", service.application, service.name);
+            let instance = instance(service, channel);
             for file in files {
                 let users =
                     users.entry((file.directory.0, file.directory.1, &file.path)).or_default();

@@ -125,8 +125,8 @@ impl Planner {
 
     /// What is said of documents that are taken as they are.
     fn warnings(&self, configs: &Configs, given: &[SubmittedDocument]) -> Vec<Diagnostic> {
-        let mut found = config::shared_paths(configs.documents(), self.options.everything_local);
-        found.extend(config::contended_services(configs.documents()));
+        let mut found =
+            config::shared_by_instances(configs.documents(), self.options.everything_local);
         let new = || given.iter().map(|given| &*given.document);
         found.extend(config::unmasked_secrets(new()));
         found.extend(config::ineffective(new()));

@@ -1,11 +1,11 @@
 //! Services of a cloud that several instances would make their own of.
 
 use super::documents;
-use crate::contended_services;
+use crate::shared_by_instances;
 
 fn told(text: &str) -> Vec<String> {
     let documents = documents(text);
-    contended_services(&documents).into_iter().map(|warning| warning.message).collect()
+    shared_by_instances(&documents, false).into_iter().map(|warning| warning.message).collect()
 }
 
 /// An ECS cluster, and applications of which each has a service in one channel.

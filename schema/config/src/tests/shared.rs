@@ -1,14 +1,18 @@
 //! Files that several instances would share.
 
 use super::documents;
-use crate::shared_paths;
+use crate::shared_by_instances;
 
 fn told(text: &str, everything_local: bool) -> String {
     let documents = documents(text);
     let line = |warning: &crate::diagnostic::Diagnostic| {
         format!("{} {}: {}", warning.line_and_column().0, warning.path, warning.message)
     };
-    shared_paths(&documents, everything_local).iter().map(line).collect::<Vec<_>>().join("\n")
+    shared_by_instances(&documents, everything_local)
+        .iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn config(place: &str, fetch: &str, apply: &str, channels: &str, services: &[&str]) -> String {
