@@ -1,5 +1,5 @@
-# Read by the two commands: how SQL is run, and which files there are.
-# shellcheck shell=sh
+# Read by the two commands: how SQL is run, how a transaction begins, and which files there are.
+# shellcheck shell=sh disable=SC2034
 
 case $DATABASE in
 postgres://* | postgresql://*)
