@@ -1,4 +1,5 @@
-//! What jobs print, in a real browser, whatever they print: it stays text, and the browser alive.
+//! What jobs print, in a real browser, whatever they print: the page stays small and the browser
+//! alive.
 
 use tests::browser::Browser;
 use tests::scheduler::{Scheduler, Start};
@@ -49,4 +50,26 @@ fn hostile_output_stays_text_in_its_line() {
     let wide = browser.script("return document.documentElement.scrollWidth - innerWidth");
     assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "{wide}");
     assert_eq!(browser.complaints(), [""; 0], "no script ran and nothing was asked for");
+}
+
+/// A log of 200 MB: the page shows its end, and stays small while it runs and afterwards.
+#[test]
+fn a_huge_log_leaves_the_page_small() {
+    let command = "yes 'a line of some length, as commands print them' | head -c 200000000; echo; echo the end";
+    let Some((_scheduler, browser)) = printing("a_huge_log_leaves_the_page_small", command) else {
+        return;
+    };
+    browser.shows(".head", "Succeeded");
+    let last = "return document.querySelector('#log').lastElementChild.textContent";
+    tests::wait::until("the page to show the end", || {
+        (browser.script(last) == "the end").then_some(())
+    });
+    let held = browser.script("return document.querySelectorAll('#log .l').length");
+    assert!(held.as_u64().is_some_and(|lines| lines <= 20_000), "{held}");
+    browser.script("location.reload()");
+    browser.shows("#output", "bytes of stdout are left out");
+    assert_eq!(browser.script(last), "the end");
+    let bytes = browser.script("return new Blob([document.documentElement.outerHTML]).size");
+    assert!(bytes.as_u64().is_some_and(|bytes| bytes < 1 << 20), "{bytes}");
+    assert_eq!(browser.complaints(), [""; 0]);
 }
