@@ -13,7 +13,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::QueryBuilder;
 
-use super::row::{count, get, instant, instant_or_null, json, named, small, word};
+use super::row::{count, get, instant, instant_or_null, json, named, readable, small, word};
 use super::{Db, PageRequest, Result, Row, Store};
 
 mod write;
@@ -193,6 +193,12 @@ impl Store {
             .fetch_optional(&self.read)
             .await?;
         row.as_ref().map(read_runtime).transpose()
+    }
+
+    /// Every runtime with its id, as far as rows can be read, without a look at what runs on it.
+    pub async fn runtime_ids(&self) -> Result<Vec<(RuntimeName, RuntimeId)>> {
+        let rows = sqlx::query("SELECT name, id FROM runtimes").fetch_all(&self.read).await?;
+        Ok(readable(rows, |row| Ok((word(row, "name")?, word(row, "id")?)))?.0)
     }
 
     /// The application of this name or id.

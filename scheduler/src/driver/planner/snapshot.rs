@@ -9,7 +9,7 @@ use schema::id::{ApplicationName, ServiceName};
 use super::super::Refusal;
 use super::Planner;
 use crate::compile::Configs;
-use crate::store::{DocumentKind, PAGE_LIMIT, PageRequest, StoredDocument, StoredDocumentKey};
+use crate::store::{DocumentKind, StoredDocument, StoredDocumentKey};
 
 /// Documents in force.
 pub(super) struct ConfigSnapshot {
@@ -120,16 +120,8 @@ impl Planner {
 
     /// Tells the configs the ids that labels may name.
     async fn name_ids(&self, estate: &mut ConfigSnapshot) -> Result<(), Refusal> {
-        let mut page = PageRequest { cursor: None, limit: Some(PAGE_LIMIT) };
-        loop {
-            let runtimes = self.store.runtimes(&page).await?;
-            for runtime in runtimes.items {
-                estate.configs.set_runtime_id(runtime.name, runtime.id);
-            }
-            page.cursor = runtimes.next_cursor;
-            if page.cursor.is_none() {
-                break;
-            }
+        for (name, id) in self.store.runtime_ids().await? {
+            estate.configs.set_runtime_id(name, id);
         }
         for key in estate.stored.keys().filter(|key| key.kind == DocumentKind::Application) {
             let Some(row) = self.store.find_application(&key.name).await? else { continue };
