@@ -6,7 +6,8 @@ use crate::words::words;
 words! {
     /// What kind of cause it is: what is so, what holds an instance up, or what comes next.
     CauseCode {
-        /// A config took the release channel away; it comes back with the config and a release.
+        /// The release channel or the service was taken away; it comes back with a config and a
+        /// release.
         Deleted = "DELETED",
         /// Nothing was released to the channel yet.
         NoRelease = "NO_RELEASE",

@@ -18,6 +18,8 @@ words! {
         ApprovalWithdrawn = "approval.withdrawn",
         /// A person applied config documents.
         ConfigApplied = "config.applied",
+        /// A person deleted config documents, with what they stood for.
+        ConfigDeleted = "config.deleted",
         /// The data was brought back from a backup.
         DatabaseRestored = "database.restored",
         /// A person leaves a drift as it is: `fingerprint`, `until`.

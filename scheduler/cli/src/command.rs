@@ -7,6 +7,7 @@ pub mod completion;
 pub mod configs;
 pub mod contexts;
 pub mod contract_test;
+pub mod delete;
 pub mod describe;
 pub mod events;
 pub mod get;

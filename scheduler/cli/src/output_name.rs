@@ -1,8 +1,8 @@
 //! What `-o name` prints of a thing: the word by which other commands take it.
 
 use schema::api::{
-    Application, ApplicationSummary, Job, LogEntry, Release, Runtime, Secret, Service,
-    ServiceSummary, Token,
+    Application, ApplicationSummary, ConfigVersion, Job, LogEntry, Release, Runtime, Secret,
+    Service, ServiceSummary, Token,
 };
 use schema::report::OutputFile;
 
@@ -26,6 +26,10 @@ macro_rules! names {
 names! {
     Application: one => one.name.to_string();
     ApplicationSummary: one => one.name.to_string();
+    ConfigVersion: one => match &one.application {
+        Some(application) => format!("{application}/{}", one.name),
+        None => one.name.clone(),
+    };
     Service: one => format!("{}/{}", one.application, one.name);
     ServiceSummary: one => format!("{}/{}", one.application, one.name);
     Job: one => one.id.to_string();

@@ -99,7 +99,7 @@ pub(crate) enum WayOut<'a> {
     Converged,
     /// What is acknowledged until then counts as drift again.
     Unacknowledged(Timestamp),
-    /// A config has the channel again, and a release goes there.
+    /// A config has the channel and the service again, and a release goes there.
     Restored,
     FirstRelease,
     Resume,

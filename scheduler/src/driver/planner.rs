@@ -27,6 +27,7 @@ use crate::store::{Store, StoreError, TokenRow};
 
 mod back;
 mod configs;
+mod deletions;
 pub(crate) mod diff;
 mod earlier;
 mod gates;

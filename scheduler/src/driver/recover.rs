@@ -337,7 +337,10 @@ fn usable(
     } else if state.instance() != id {
         Some(format!("its row holds what cannot be: the state of {}", state.instance()))
     } else if loaded.gone && !state.is_deleted() {
-        Some("its release channel is deleted and its state is not".to_owned())
+        Some(
+            "its release channel, service or application is deleted, and its state is not"
+                .to_owned(),
+        )
     } else {
         // A damaged row may break what checks it.
         sound(&state).err().map(|why| format!("its row holds what cannot be: {why}"))

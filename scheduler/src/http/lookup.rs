@@ -113,7 +113,8 @@ fn only_one<T: Copy + Display>(what: &str, text: &str, found: &[T]) -> Result<Op
     )))
 }
 
-/// The rows behind filters. A service or channel is looked up in the application, so it needs one.
+/// The rows behind filters of what was, also of what is deleted by now. A service or channel is
+/// looked up in the application, so it needs one.
 pub(super) async fn scope(
     api: &Api,
     app: Option<&str>,
@@ -129,17 +130,17 @@ pub(super) async fn scope(
             None => Ok(FilterScope::default()),
         };
     };
-    let row = application(api, app).await?;
+    let row = api.store.known_application(app).await?.ok_or_else(|| no_application(app))?;
     let service = match service {
-        Some(name) => {
-            Some(api.store.find_service(row.id, name).await?.ok_or_else(|| no_service(app, name))?)
-        }
+        Some(name) => Some(
+            api.store.known_service(row.id, name).await?.ok_or_else(|| no_service(app, name))?,
+        ),
         None => None,
     };
     let channel = match channel {
-        Some(name) => {
-            Some(api.store.find_channel(row.id, name).await?.ok_or_else(|| no_channel(app, name))?)
-        }
+        Some(name) => Some(
+            api.store.known_channel(row.id, name).await?.ok_or_else(|| no_channel(app, name))?,
+        ),
         None => None,
     };
     Ok(FilterScope { application: Some(row), service, channel })

@@ -18,7 +18,9 @@ use super::{Db, PageRequest, Result, Row, Store};
 
 mod write;
 
-pub(super) use write::{put_applications, put_channels, put_runtimes, put_services};
+pub(super) use write::{
+    delete_runtime, put_applications, put_channels, put_runtimes, put_services,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuntimeRow {
@@ -53,6 +55,8 @@ pub struct ApplicationRow {
     pub config_version: u64,
     /// When it was first given.
     pub created_at: Timestamp,
+    /// When a person deleted it.
+    pub deleted_at: Option<Timestamp>,
 }
 
 /// A release channel.
@@ -93,6 +97,8 @@ pub struct ServiceRow {
     pub release_count: u64,
     /// When it was first given.
     pub created_at: Timestamp,
+    /// When a person deleted it.
+    pub deleted_at: Option<Timestamp>,
 }
 
 /// What tells the rows of each of these tables apart.
@@ -123,6 +129,7 @@ fn application_columns(row: &Row) -> Result<ApplicationRow> {
         name: word(row, "name")?,
         config_version: count(row, "config_version")?,
         created_at: instant(row, "created_at")?,
+        deleted_at: instant_or_null(row, "deleted_at")?,
     })
 }
 
@@ -153,6 +160,7 @@ fn service_columns(row: &Row) -> Result<ServiceRow> {
         config_version: count(row, "config_version")?,
         release_count: count(row, "release_count")?,
         created_at: instant(row, "created_at")?,
+        deleted_at: instant_or_null(row, "deleted_at")?,
     })
 }
 
@@ -201,8 +209,13 @@ impl Store {
         Ok(readable(rows, |row| Ok((word(row, "name")?, word(row, "id")?)))?.0)
     }
 
-    /// The application of this name or id.
+    /// The application of this name or id, unless it was deleted.
     pub async fn find_application(&self, name_or_id: &str) -> Result<Option<ApplicationRow>> {
+        Ok(self.known_application(name_or_id).await?.filter(|row| row.deleted_at.is_none()))
+    }
+
+    /// The application that has this name or id, or had it.
+    pub async fn known_application(&self, name_or_id: &str) -> Result<Option<ApplicationRow>> {
         let row = sqlx::query("SELECT * FROM applications WHERE name = $1 OR id = $1")
             .bind(name_or_id)
             .fetch_optional(&self.read)
@@ -216,9 +229,18 @@ impl Store {
         application: ApplicationId,
         name_or_id: &str,
     ) -> Result<Option<ChannelRow>> {
+        let known = self.known_channel(application, name_or_id).await?;
+        Ok(known.filter(|row| row.deleted_at.is_none()))
+    }
+
+    /// The channel that has this name or id in an application, or had it.
+    pub async fn known_channel(
+        &self,
+        application: ApplicationId,
+        name_or_id: &str,
+    ) -> Result<Option<ChannelRow>> {
         let row = sqlx::query(
-            "SELECT * FROM channels WHERE application_id = $1 AND (name = $2 OR id = $2) AND \
-             deleted_at IS NULL",
+            "SELECT * FROM channels WHERE application_id = $1 AND (name = $2 OR id = $2)",
         )
         .bind(application.to_string())
         .bind(name_or_id)
@@ -251,8 +273,18 @@ impl Store {
             .collect()
     }
 
-    /// The service of this name or id in an application.
+    /// The service of this name or id in an application, unless it was deleted.
     pub async fn find_service(
+        &self,
+        application: ApplicationId,
+        name_or_id: &str,
+    ) -> Result<Option<ServiceRow>> {
+        let known = self.known_service(application, name_or_id).await?;
+        Ok(known.filter(|row| row.deleted_at.is_none()))
+    }
+
+    /// The service that has this name or id in an application, or had it.
+    pub async fn known_service(
         &self,
         application: ApplicationId,
         name_or_id: &str,
@@ -288,11 +320,13 @@ impl Store {
     /// Applications by name.
     pub async fn applications(&self, page: &PageRequest) -> Result<Page<ApplicationSummary>> {
         let total: i64 =
-            sqlx::query_scalar("SELECT COUNT(*) FROM applications").fetch_one(&self.read).await?;
+            sqlx::query_scalar("SELECT COUNT(*) FROM applications WHERE deleted_at IS NULL")
+                .fetch_one(&self.read)
+                .await?;
         let rows = sqlx::query(
-            "SELECT a.*, (SELECT COUNT(*) FROM services AS s WHERE s.application_id = a.id) AS \
-             services FROM applications AS a
-             WHERE a.name > $1 ORDER BY a.name LIMIT $2",
+            "SELECT a.*, (SELECT COUNT(*) FROM services AS s WHERE s.application_id = a.id AND \
+             s.deleted_at IS NULL) AS services FROM applications AS a
+             WHERE a.deleted_at IS NULL AND a.name > $1 ORDER BY a.name LIMIT $2",
         )
         .bind(page.cursor.as_deref().unwrap_or(""))
         .bind(page.rows())
@@ -343,11 +377,13 @@ impl Store {
                 },
             )
             .collect();
-        let services =
-            sqlx::query("SELECT name FROM services WHERE application_id = $1 ORDER BY name")
-                .bind(application.id.to_string())
-                .fetch_all(&self.read)
-                .await?;
+        let services = sqlx::query(
+            "SELECT name FROM services WHERE application_id = $1 AND deleted_at IS NULL ORDER BY \
+             name",
+        )
+        .bind(application.id.to_string())
+        .fetch_all(&self.read)
+        .await?;
         let services = services.iter().map(|row| word(row, "name")).collect::<Result<_>>()?;
         Ok(Some(Application {
             id: application.id,

@@ -153,6 +153,8 @@ impl Store {
             Change::ReleaseRefused { release, channel, refused } => {
                 releases::set_refused(to, *release, *channel, *refused).await
             }
+            Change::DocumentDeleted { key, at, by } => documents::delete(to, key, *at, by).await,
+            Change::RuntimeDeleted(name) => applications::delete_runtime(to, name).await,
             Change::JobGivenUp { job, at, why } => jobs::give_up(to, *job, *at, why).await,
             // Gathered by kind above.
             Change::Document(_)

@@ -1,7 +1,7 @@
 //! What the driver decided in one go, written in one transaction: all of it or nothing.
 
 use schema::api::LogEntry;
-use schema::id::{BlobId, ChannelId, JobId, ReleaseId};
+use schema::id::{BlobId, ChannelId, JobId, ReleaseId, RuntimeName};
 use schema::log_kind::LogKind;
 use schema::status::Status;
 use schema::time::Timestamp;
@@ -9,8 +9,8 @@ use sqlx::Connection as _;
 
 use super::{
     ApplicationRow, ChannelRow, Connection, Counters, InstanceRow, JobRow, PendingAction,
-    ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow, Store, StoredDocument, TokenRow,
-    actions, events, instances, jobs,
+    ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow, Store, StoredDocument,
+    StoredDocumentKey, TokenRow, actions, events, instances, jobs,
 };
 use crate::compile::Commands;
 
@@ -36,13 +36,23 @@ pub struct Commit {
 pub enum Change {
     /// A new version of a document.
     Document(Box<StoredDocument>),
+    /// The newest version of a document is in force no more.
+    DocumentDeleted {
+        key: StoredDocumentKey,
+        /// Since when.
+        at: Timestamp,
+        /// By whom.
+        by: String,
+    },
     /// A runtime, new or changed.
     Runtime(Box<RuntimeRow>),
-    /// An application, new or changed.
+    /// A runtime that is no more.
+    RuntimeDeleted(RuntimeName),
+    /// An application, new or changed or deleted.
     Application(ApplicationRow),
     /// A channel, new or changed or deleted.
     Channel(Box<ChannelRow>),
-    /// A service, new or changed.
+    /// A service, new or changed or deleted.
     Service(ServiceRow),
     /// Rendered commands.
     Compiled(BlobId, Box<Commands>),

@@ -3,9 +3,9 @@
 use schema::api::Page;
 use schema::time::Timestamp;
 
-use super::documents::{DocumentKind, StoredDocumentKey};
+use super::documents::{StoredDocumentKey, key_columns};
 use super::row::{count, get, instant, named};
-use super::{PageRequest, Result, Row, Store, StoreError};
+use super::{PageRequest, Result, Row, Store};
 
 /// A version of a document, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,15 +19,8 @@ pub struct DocumentVersion {
 
 fn shown(row: &Row) -> Result<DocumentVersion> {
     let columns = || {
-        let kind: String = get(row, "kind")?;
-        let kind = DocumentKind::of(&kind)
-            .ok_or_else(|| StoreError::Corrupt(format!("`{kind}` is no kind of document")))?;
         Ok(DocumentVersion {
-            key: StoredDocumentKey {
-                kind,
-                application: get(row, "application")?,
-                name: get(row, "name")?,
-            },
+            key: key_columns(row)?,
             version: count(row, "version")?,
             created_at: instant(row, "created_at")?,
             created_by: get(row, "created_by")?,
@@ -48,7 +41,8 @@ impl Store {
         let literal = name.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         let like = format!("%{literal}%");
         let total: i64 = sqlx::query_scalar(
-            "SELECT COUNT(*) FROM documents AS d WHERE d.name LIKE $1 ESCAPE '\\' AND NOT EXISTS \
+            "SELECT COUNT(*) FROM documents AS d WHERE d.name LIKE $1 ESCAPE '\\' AND d.deleted_at \
+             IS NULL AND NOT EXISTS \
              (SELECT 1 FROM documents AS n WHERE n.kind = d.kind AND n.application = \
              d.application AND n.name = d.name AND n.version > d.version)",
         )
@@ -61,7 +55,7 @@ impl Store {
         let rows = sqlx::query(
             "SELECT d.kind, d.application, d.name, d.version, d.created_at, d.created_by FROM \
              documents AS d WHERE (d.kind, d.application, d.name) > ($1, $2, $3) AND d.name LIKE \
-             $4 ESCAPE '\\' AND NOT EXISTS (SELECT 1 FROM documents AS n WHERE n.kind = d.kind AND \
+             $4 ESCAPE '\\' AND d.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM documents AS n WHERE n.kind = d.kind AND \
              n.application = d.application AND n.name = d.name AND n.version > d.version) ORDER \
              BY d.kind, d.application, d.name LIMIT $5",
         )

@@ -1,12 +1,14 @@
 //! Every version of every config document as it was given. Sealed, because a document may hold raw
 //! secrets.
 
+use std::collections::BTreeMap;
+
 use config::DocumentSource;
 use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
 use super::row::{count, get, named, pieces, word};
-use super::{Connection, Db, Result, Row, Store};
+use super::{Connection, Db, Result, Row, Store, StoreError};
 
 /// The kind of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,9 +69,9 @@ pub(super) fn purpose(key: &StoredDocumentKey, version: u64) -> String {
     format!("{} document `{}/{}` version {version}", key.kind.as_str(), key.application, key.name)
 }
 
-/// The newest version of each document is the one in force.
+/// The newest version of each document is the one in force, unless the document was deleted.
 const IN_FORCE: &str = "SELECT * FROM documents AS d WHERE kind = $1 AND application = $2 AND ($3 \
-                        = '' OR name = $3)
+                        = '' OR name = $3) AND deleted_at IS NULL
     AND version = (SELECT MAX(version) FROM documents AS n WHERE n.kind = d.kind AND n.application \
                         = d.application AND n.name = d.name)
     ORDER BY name";
@@ -162,7 +164,7 @@ impl Store {
                 list.push_bind((*name).to_owned());
             }
             query.push(
-                ") AND version = (SELECT MAX(version) FROM documents AS n WHERE n.kind = d.kind \
+                ") AND deleted_at IS NULL AND version = (SELECT MAX(version) FROM documents AS n WHERE n.kind = d.kind \
                  AND n.application = d.application AND n.name = d.name)",
             );
             for row in query.build().fetch_all(&self.read).await? {
@@ -172,10 +174,54 @@ impl Store {
         Ok(documents)
     }
 
+    /// The newest versions of documents that were deleted, by their keys: of one that comes back
+    /// the versions go on from there.
+    pub async fn deleted_documents(&self) -> Result<BTreeMap<StoredDocumentKey, u64>> {
+        let rows = sqlx::query(
+            "SELECT d.kind, d.application, d.name, d.version FROM documents AS d WHERE \
+             d.deleted_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents AS n WHERE n.kind = \
+             d.kind AND n.application = d.application AND n.name = d.name AND n.version > \
+             d.version)",
+        )
+        .fetch_all(&self.read)
+        .await?;
+        rows.iter().map(|row| Ok((key_columns(row)?, count(row, "version")?))).collect()
+    }
+
     /// The source of a document, sealed.
     pub(super) fn sealed_document(&self, document: &StoredDocument) -> String {
         self.seal(&purpose(&document.key, document.version), &document.source)
     }
+}
+
+/// A document's key, of a row that names its kind.
+pub(super) fn key_columns(row: &Row) -> Result<StoredDocumentKey> {
+    let kind: String = get(row, "kind")?;
+    let kind = DocumentKind::of(&kind)
+        .ok_or_else(|| StoreError::Corrupt(format!("`{kind}` is no kind of document")))?;
+    Ok(StoredDocumentKey { kind, application: get(row, "application")?, name: get(row, "name")? })
+}
+
+/// Takes a document out of force: its newest version says since when and by whom.
+pub(super) async fn delete(
+    connection: &mut Connection,
+    key: &StoredDocumentKey,
+    at: Timestamp,
+    by: &str,
+) -> Result<()> {
+    sqlx::query(
+        "UPDATE documents SET deleted_at = $4, deleted_by = $5 WHERE kind = $1 AND application = \
+         $2 AND name = $3 AND version = (SELECT MAX(n.version) FROM documents AS n WHERE n.kind = \
+         $1 AND n.application = $2 AND n.name = $3)",
+    )
+    .bind(key.kind.as_str())
+    .bind(&key.application)
+    .bind(&key.name)
+    .bind(at.as_millis())
+    .bind(by)
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 pub(super) async fn insert(

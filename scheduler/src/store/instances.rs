@@ -73,7 +73,7 @@ pub struct LoadedInstance {
     pub revision: i64,
     /// Whether the row says that the instance stands still.
     pub is_broken: bool,
-    /// Whether its channel is gone.
+    /// Whether its channel, its service or its application is gone.
     pub gone: bool,
     /// What of its row, beside the state, cannot be read.
     pub damage: Option<RowDamage>,
@@ -108,7 +108,8 @@ impl Store {
     pub async fn load_instances(&self) -> Result<(Vec<LoadedInstance>, Vec<Unreadable>)> {
         let mut rows = sqlx::query(
             "SELECT i.id, i.service_id, i.channel_id, i.runtime, i.state, i.revision, i.status, \
-             c.deleted_at AS \"channels.deleted_at\",
+             c.deleted_at AS \"channels.deleted_at\", s.deleted_at AS \"services.deleted_at\",
+                    a.deleted_at AS \"applications.deleted_at\",
                     c.application_id AS \"channels.application_id\",
                     s.name AS \"services.name\", c.name AS \"channels.name\", a.id AS \
              application_id, a.name AS \"applications.name\"
@@ -262,7 +263,8 @@ impl Store {
         row.as_ref().map(|row| json(row, "state")).transpose()
     }
 
-    /// Services whose instances a runtime serves, as (application, service).
+    /// Services with instances that a runtime serves and that are wanted, as (application,
+    /// service).
     pub async fn services_on(
         &self,
         runtime: &RuntimeName,
@@ -270,10 +272,11 @@ impl Store {
         let rows = sqlx::query(
             "SELECT DISTINCT a.name AS application, s.name AS service FROM instances AS i JOIN \
              services AS s ON s.id = i.service_id
-             JOIN applications AS a ON a.id = s.application_id WHERE i.runtime = $1 ORDER BY \
-             a.name, s.name",
+             JOIN applications AS a ON a.id = s.application_id WHERE i.runtime = $1 AND \
+             i.status <> $2 ORDER BY a.name, s.name",
         )
         .bind(runtime.as_str())
+        .bind(Status::Deleted.as_str())
         .fetch_all(&self.read)
         .await?;
         Ok(readable(rows, |row| Ok((word(row, "application")?, word(row, "service")?)))?.0)

@@ -139,12 +139,13 @@ impl Store {
     }
 }
 
-/// Instances with their names, of one application or of all, without those whose channel is gone.
+/// Instances with their names, of one application or of all, without those whose channel
+/// or service is gone.
 fn push_from(query: &mut QueryBuilder<Db>, application: Option<ApplicationId>) {
     query.push(
         " FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id LEFT JOIN services \
          AS s ON s.id = i.service_id LEFT JOIN applications AS a ON a.id = s.application_id WHERE \
-         c.deleted_at IS NULL",
+         c.deleted_at IS NULL AND s.deleted_at IS NULL",
     );
     if let Some(application) = application {
         query.push(" AND s.application_id = ").push_bind(application.to_string());

@@ -23,7 +23,8 @@ pub enum StandingOrder {
 pub(super) const STANDING: &str = "SELECT i.id, a.name AS application, s.name AS service, \
      c.name AS channel, i.status, i.reason, i.message, i.desired_version, i.since FROM instances \
      AS i JOIN services AS s ON s.id = i.service_id JOIN applications AS a ON a.id = \
-     s.application_id JOIN channels AS c ON c.id = i.channel_id WHERE c.deleted_at IS NULL";
+     s.application_id JOIN channels AS c ON c.id = i.channel_id WHERE c.deleted_at IS NULL \
+     AND s.deleted_at IS NULL";
 
 pub(super) fn shown(row: &Row) -> Result<InstanceSummary> {
     let columns = || {

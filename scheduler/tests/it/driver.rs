@@ -3,6 +3,7 @@
 mod broken;
 mod clocks;
 mod configs;
+mod deletions;
 mod faults;
 mod gone;
 mod kept;

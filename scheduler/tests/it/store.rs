@@ -49,8 +49,13 @@ pub(crate) fn at(millis: i64) -> Timestamp {
 /// An application with one channel.
 pub(crate) fn application(name: &str) -> (ApplicationRow, ChannelRow) {
     let id = ApplicationId::derive(&[name.as_bytes()]);
-    let row =
-        ApplicationRow { id, name: name.parse().unwrap(), config_version: 1, created_at: at(1) };
+    let row = ApplicationRow {
+        id,
+        name: name.parse().unwrap(),
+        config_version: 1,
+        created_at: at(1),
+        deleted_at: None,
+    };
     let channel = ChannelRow {
         id: ChannelId::derive(&[name.as_bytes()]),
         application: id,
@@ -70,6 +75,7 @@ pub(crate) fn service(application: &ApplicationRow, name: &str) -> ServiceRow {
         config_version: 1,
         release_count: 0,
         created_at: at(1),
+        deleted_at: None,
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Diagnostic;
 use crate::id::{ApplicationName, ReleaseId, ServiceName};
+use crate::time::Timestamp;
 
 request! {
     /// Body of `POST /v1/configs`: the files as the client read them.
@@ -23,6 +24,27 @@ request! {
         /// other documents by now, or take away other releases with a channel.
         #[serde(skip_serializing_if = "Option::is_none")]
         basis: Option<String>,
+        /// Also delete the services that no file gives, of each application whose document the
+        /// files give.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        prune: bool,
+        /// Documents to delete, in a request without files. An application goes with all of its
+        /// services.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        delete: Vec<DocumentReference>,
+    }
+}
+
+request! {
+    /// Names a stored document.
+    DocumentReference {
+        /// `runtime`, `application` or `service`.
+        kind: String,
+        /// The application of a service; of the other kinds nothing.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        application: String,
+        /// Its name.
+        name: String,
     }
 }
 
@@ -80,7 +102,7 @@ body! {
         name: String,
         /// The application, for a service.
         application: Option<ApplicationName>,
-        /// `created`, `changed` or `unchanged`.
+        /// `created`, `changed`, `unchanged` or `deleted`.
         change: String,
         /// The config version that it has now (or would have).
         version: u64,
@@ -100,5 +122,42 @@ body! {
         release: ReleaseId,
         /// Its version.
         version: String,
+    }
+}
+
+body! {
+    /// A version of a config document, without its text.
+    ConfigVersion {
+        /// `runtime`, `application` or `service`.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// The application, for a service.
+        application: Option<ApplicationName>,
+        /// From 1.
+        version: u64,
+        /// When it was given.
+        created_at: Timestamp,
+        /// By whom.
+        created_by: String,
+    }
+}
+
+body! {
+    /// A config document as it is stored.
+    StoredConfig {
+        /// Which one it is.
+        #[serde(flatten)]
+        config: ConfigVersion,
+        /// The file that it was in.
+        file: String,
+        /// As it was written, with its comments; what is secret in it is masked.
+        text: String,
+        /// Whether something in it is masked: then it cannot be applied as it is here.
+        masked: bool,
+        /// The files that it refers to and that were stored with it, by their paths.
+        attachments: Vec<String>,
+        /// The newest versions that are kept, at most 50, newest first.
+        versions: Vec<ConfigVersion>,
     }
 }

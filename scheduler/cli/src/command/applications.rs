@@ -1,8 +1,9 @@
 //! `pvnctl applications`: applications and their release channels.
 
 use clap::Subcommand;
-use schema::api::{Application, ApplicationSummary, ReleaseChannel};
+use schema::api::{Application, ApplicationSummary, DocumentReference, ReleaseChannel};
 
+use super::delete::{self, DeleteArguments};
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
@@ -18,6 +19,14 @@ pub enum Command {
     Get {
         /// The application, by name or id
         application: String,
+    },
+    /// Delete an application with all of its services; what was applied stays as it is
+    Delete {
+        /// The application, by name or id
+        application: String,
+        /// How.
+        #[command(flatten)]
+        how: DeleteArguments,
     },
 }
 
@@ -44,6 +53,12 @@ pub async fn perform(
             let application: Application =
                 client.get(&["v1", "applications", &application], &[]).await?;
             console.print_one(&application, |paper| page(&application, paper))
+        }
+        Command::Delete { application, how } => {
+            let kind = "application".to_owned();
+            let delete =
+                DocumentReference { kind, name: application, ..DocumentReference::default() };
+            delete::perform(delete, &how, client, console).await
         }
     }
 }

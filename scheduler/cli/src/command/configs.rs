@@ -1,7 +1,9 @@
 //! `pvnctl configs`: config files on their way to the scheduler.
 
 pub mod apply;
+pub(in crate::command) mod confirm;
 pub mod diff;
+pub mod stored;
 pub mod validate;
 
 use std::path::PathBuf;
@@ -20,6 +22,11 @@ pub enum Command {
     /// What is said without the noun as well.
     #[command(flatten)]
     Verb(ConfigVerb),
+    /// List the documents that the scheduler keeps
+    #[command(visible_alias = "ls")]
+    List(stored::ListArguments),
+    /// Print a document as it was written
+    Get(stored::GetArguments),
     /// Print the JSON Schema of config files, for editors
     Schema,
 }
@@ -64,6 +71,8 @@ pub async fn perform(
         Command::Verb(ConfigVerb::Diff(arguments)) => {
             diff::perform(&arguments, &client()?, console).await
         }
+        Command::List(arguments) => stored::list(&arguments, &client()?, console).await,
+        Command::Get(arguments) => stored::get(&arguments, &client()?, console).await,
         Command::Schema => console.data(config::schemas::CONFIG),
     }
 }

@@ -2,9 +2,10 @@
 
 use clap::Subcommand;
 use clap_complete::ArgValueCompleter;
-use schema::api::{EjectedRuntime, Runtime, RuntimeCheck};
+use schema::api::{DocumentReference, EjectedRuntime, Runtime, RuntimeCheck};
 use schema::status::CheckStatus;
 
+use super::delete::{self, DeleteArguments};
 use crate::address::ScopeArguments;
 use crate::client::Client;
 use crate::completing;
@@ -35,6 +36,15 @@ pub enum Command {
     Resume {
         /// The runtime, by name or id
         runtime: String,
+    },
+    /// Delete a runtime that nothing is released on
+    Delete {
+        /// The runtime, by name or id
+        #[arg(add = ArgValueCompleter::new(completing::runtimes))]
+        runtime: String,
+        /// How.
+        #[command(flatten)]
+        how: DeleteArguments,
     },
     /// Try what its jobs need where they run: connection, rights, namespace, wrapper image, way
     /// back from a Pod; directories and programs on the scheduler's machine; a tool that is built
@@ -77,6 +87,11 @@ pub async fn perform(
             let path = ["v1", "runtimes", &runtime, "resume"];
             let resumed: Runtime = client.post(&path, &serde_json::json!({})).await?;
             console.done(&resumed, &format!("applies of runtime {} go on", resumed.name))
+        }
+        Command::Delete { runtime, how } => {
+            let kind = "runtime".to_owned();
+            let delete = DocumentReference { kind, name: runtime, ..DocumentReference::default() };
+            delete::perform(delete, &how, client, console).await
         }
         Command::Check { runtime, scope } => {
             let query = scope.query(client).await?;

@@ -14,9 +14,11 @@ mod rollback;
 mod steer;
 mod wait;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use schema::api::DocumentReference;
 
-use crate::address::ChannelArgument;
+use super::delete::{self, DeleteArguments};
+use crate::address::{ChannelArgument, ServiceArgument, ServicePath};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -29,6 +31,8 @@ pub enum Command {
     List(list::Arguments),
     /// Show one service, channel by channel
     Get(get::Arguments),
+    /// Delete a service in all of its release channels; what was applied stays as it is
+    Delete(DeleteService),
     /// What is said without the noun as well.
     #[command(flatten)]
     Verb(ServiceVerb),
@@ -61,6 +65,17 @@ pub enum ServiceVerb {
     Explain(explain::Arguments),
 }
 
+/// What is deleted, and how.
+#[derive(Debug, Args)]
+pub struct DeleteService {
+    /// Which service.
+    #[command(flatten)]
+    service: ServiceArgument,
+    /// How.
+    #[command(flatten)]
+    how: DeleteArguments,
+}
+
 /// Does it.
 ///
 /// # Errors
@@ -73,8 +88,27 @@ pub async fn perform(
     match command {
         Command::List(arguments) => list::perform(arguments, client, console).await,
         Command::Get(arguments) => get::perform(&arguments, client, console).await,
+        Command::Delete(arguments) => delete(&arguments, client, console).await,
         Command::Verb(verb) => act(verb, client, console).await,
     }
+}
+
+async fn delete(
+    arguments: &DeleteService,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let (ServicePath { app, service }, channel) = arguments.service.resolve(client).await?;
+    if let Some(channel) = channel {
+        return Err(Failure::with_next(
+            format!("a service is deleted as a whole, and `{channel}` is one channel of it"),
+            "leave the channel out; to end it there alone, take the channel out of the \
+             application's config, or pause it there",
+        ));
+    }
+    let kind = "service".to_owned();
+    let delete = DocumentReference { kind, application: app, name: service };
+    delete::perform(delete, &arguments.how, client, console).await
 }
 
 /// Does what is said without the noun.

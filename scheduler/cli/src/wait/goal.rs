@@ -269,12 +269,12 @@ pub fn is_looked_at_again(reason: Option<Reason>, is_outdated: bool) -> bool {
     is_outdated && !matches!(reason, Some(Reason::Cancelled | Reason::ManualApprovalRejected))
 }
 
-/// That a channel is in the config again, and nothing of the service in it, with what ends that.
+/// That a channel, or the service, is in the config again, and nothing of the service in it, with what ends that.
 fn not_back(service: &Service, instance: &Instance) -> String {
     let (Service { application, name, .. }, channel) = (service, &instance.channel);
     format!(
-        "{application}/{name} in {channel} is DELETED: a config took the release channel away, \
-         and now has it again; `pvnctl services push {name} --app {application} --channels \
+        "{application}/{name} in {channel} is DELETED: it was taken away, and a config has it \
+         again; `pvnctl services push {name} --app {application} --channels \
          {channel}` brings the newest values there, and `pvnctl services explain {name} --app \
          {application} --channel {channel}` tells how it comes back at the version that it had"
     )

@@ -6,7 +6,7 @@ use super::{Because, Description, WayOut};
 use crate::state::State;
 
 impl State {
-    /// Wherever people see it they see the channel too, so the config has it again. The commands
+    /// Wherever people see it they see its channel too, so a config has it again. The commands
     /// need the names of the channel and of its service, which are not known here: without them
     /// they would release to every channel.
     pub(super) fn describe_deleted(&self) -> Description<'static> {
@@ -15,9 +15,9 @@ impl State {
             |version| format!("what it had, {version}, or the newest values"),
         );
         let gone = format!(
-            "no longer wanted, because a config took the release channel away; once the config \
-             has the channel again, a release to it brings it back with {values}: `pvnctl \
-             services explain` names the commands"
+            "no longer wanted, because its release channel or its service was taken away; once a \
+             config has it again, a release to it brings it back with {values}: `pvnctl services \
+             explain` names the commands"
         );
         Description::new(Status::Deleted, None, self.with_running(gone), WayOut::Restored)
     }

@@ -89,8 +89,9 @@ impl CauseChain<'_> {
 
     fn restored(&mut self) {
         let back = brings_back(self.around.target, self.state.had());
-        let text =
-            format!("a config took the release channel away; once the config has it again, {back}");
+        let text = format!(
+            "the release channel or the service was taken away; once a config has it again, {back}"
+        );
         self.say(CauseCode::Deleted, text, self.since(), None);
     }
 

@@ -162,8 +162,8 @@ fn paused(state: &State) -> Option<(Option<String>, Option<String>)> {
 
 fn deleted(kept: &InstanceEntry) -> Refusal {
     Refusal::Conflict(format!(
-        "{} is DELETED, because a config took the release channel away: nothing runs or waits \
-         there; once the config has the channel again, {}",
+        "{} is DELETED, because its release channel or its service was taken away: nothing \
+         runs or waits there; once a config has it again, {}",
         kept.names.label(),
         engine::brings_back(&kept.names.target(), kept.state.had())
     ))

@@ -55,13 +55,17 @@ impl Planner {
         let documents = config::read(&request.files).map_err(|problems| {
             Refusal::Config(problems.iter().map(config::diagnostic::Diagnostic::to_api).collect())
         })?;
-        let estate = self.estate(&self.concerned(&documents).await?).await?;
+        let deletions = self.deletions(request, &documents).await?;
+        let mut concerned = self.concerned(&documents).await?;
+        deletions.concern(&mut concerned);
+        let estate = self.estate(&concerned).await?;
         let given: Vec<SubmittedDocument> =
             documents.into_iter().map(|document| compare(&estate, document.into())).collect();
         let mut configs = estate.configs.clone();
         for given in &given {
             configs.put(given.document.clone());
         }
+        deletions.take_from(&mut configs, &self.options)?;
         let changed: BTreeSet<compile::DocumentKey> = given
             .iter()
             .filter(|given| given.is_changed())
@@ -79,8 +83,9 @@ impl Planner {
         let mut plan = Plan::default();
         self.plan_runtimes(&mut plan, &given, &mut configs).await?;
         let applied = self.plan_applications(&mut plan, &configs, &estate, &given).await?;
-        let going = self.going(&applied).await?;
-        let basis = basis(&given, &going);
+        let mut going = self.going(&applied).await?;
+        going.extend(self.plan_deletions(&mut plan, &deletions, &going, caller).await?);
+        let basis = basis(&given, &deletions, &going);
         if request.basis.as_ref().is_some_and(|shown| *shown != basis) {
             return Err(Refusal::Conflict(COMPARED_BEFORE.to_owned()));
         }
@@ -104,13 +109,14 @@ impl Planner {
         let found = self.warnings(&configs, &given);
         // What is lost comes last, where it is read before the question.
         let gone = self.warn_of_gone(going).await?;
-        let stays = self.warn_of_what_stays(request, &given, &applied).await?;
+        let stays = self.warn_of_what_stays(request, &given, &applied, &deletions).await?;
         let warnings =
             found.into_iter().chain(noted.warnings).chain(kept).chain(stays).chain(gone).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));
-        let documents = given.into_iter().map(SubmittedDocument::shown).collect();
-        if !request.dry_run && (request.push || !changed.is_empty()) {
+        let given = given.into_iter().map(SubmittedDocument::shown);
+        let documents = given.chain(deletions.shown()).collect();
+        if !request.dry_run && (request.push || !changed.is_empty() || !deletions.is_empty()) {
             self.commit_pieces(plan, releases).await?;
         }
         let pushed = if request.dry_run { Vec::new() } else { pushed };

@@ -32,6 +32,15 @@ pub(crate) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
     if patch.hunks().is_empty() { String::new() } else { patch.to_string() }
 }
 
+/// The same of a document that goes as a whole.
+pub(crate) fn deleted(label: &str, old: &str) -> String {
+    let mut options = DiffOptions::new();
+    options
+        .set_original_filename(format!("{label} (stored)"))
+        .set_modified_filename("/dev/null".to_owned());
+    options.create_patch(&masked_document(old), "").to_string()
+}
+
 /// A document's text as people may see it.
 pub(crate) fn masked_document(text: &str) -> String {
     config::masked(text, &config::secrets(text), &[], |_| MASK.to_owned())

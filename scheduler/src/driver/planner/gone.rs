@@ -1,5 +1,6 @@
-//! What a config takes away when a release channel goes, told before and when it happens: a slip in
-//! a channel's name looks just like it, and nothing of it can be undone. Called by `configs`.
+//! What a config takes away when a release channel goes, or a person when a service is deleted,
+//! told before and when it happens: a slip in a name looks just like it, and nothing of it can be
+//! undone. Called by `configs`.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +18,38 @@ use crate::store::{ChannelRow, Released};
 /// two screens of a terminal.
 const NAMED_LIMIT: usize = 20;
 
-/// A release channel that goes, and what is released in it.
+/// What goes of a release channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Removal {
+    /// The channel itself, with all that is released in it.
+    Channel,
+    /// Services that are deleted.
+    Services,
+}
+
+/// A release channel that goes, or of which services go, and what is released there of them.
 pub(super) struct RemovedChannel {
     application: ApplicationName,
     channel: ChannelRow,
+    removal: Removal,
     released: Vec<Released>,
 }
 
 impl RemovedChannel {
+    /// What goes of a channel with services that are deleted.
+    pub(super) fn of_services(
+        application: &ApplicationName,
+        channel: &ChannelRow,
+        released: Vec<Released>,
+    ) -> Self {
+        let (application, channel) = (application.clone(), channel.clone());
+        Self { application, channel, removal: Removal::Services, released }
+    }
+
+    pub(super) fn is_of(&self, channel: ChannelId) -> bool {
+        self.channel.id == channel
+    }
+
     /// What tells one loss from another: not how it stands, which changes by itself.
     pub(super) fn lost(&self) -> impl Iterator<Item = (ChannelId, ServiceId, &str)> {
         self.released
@@ -46,6 +71,7 @@ impl Planner {
                 going.push(RemovedChannel {
                     application: application.clone(),
                     channel: channel.clone(),
+                    removal: Removal::Channel,
                     released,
                 });
             }
@@ -53,40 +79,57 @@ impl Planner {
         Ok(going)
     }
 
-    /// What is released in the channels that go, service by service.
+    /// What is released and goes, service by service.
     pub(super) async fn warn_of_gone(
         &self,
         going: Vec<RemovedChannel>,
     ) -> Result<Vec<Diagnostic>, Refusal> {
         let mut warnings = Vec::new();
-        for RemovedChannel { application, channel, released } in going {
+        for RemovedChannel { application, channel, removal, released } in going {
             let more = released.len().saturating_sub(NAMED_LIMIT);
             for Released { id, service, status, version } in released.into_iter().take(NAMED_LIMIT)
             {
                 // Where its state cannot be read, what it pursues is the best that is known.
                 let state = self.store.state(InstanceId::of(id, channel.id)).await.ok().flatten();
                 let had = state.as_ref().and_then(State::had).unwrap_or(&version);
+                let goes = match removal {
+                    Removal::Channel => format!(
+                        "release channel `{}` goes: {application}/{service} in it",
+                        channel.name
+                    ),
+                    Removal::Services => format!("{application}/{service} in {}", channel.name),
+                };
                 let message = format!(
-                    "release channel `{0}` goes: {application}/{service} in it ({status} at \
-                     {version}) is not wanted any more; what pvn keeps for it (its \
-                     PVN_INSTANCE_DIR) is removed",
-                    channel.name
+                    "{goes} ({status} at {version}) is not wanted any more; what pvn keeps for it \
+                     (its PVN_INSTANCE_DIR) is removed"
                 );
+                let (slip, back) = match removal {
+                    Removal::Channel => (
+                        "a channel under another name is another channel: give it its name back \
+                         if only that was meant to change. ",
+                        "the config has the channel again",
+                    ),
+                    Removal::Services => ("", "a config has the service again"),
+                };
                 let help = format!(
-                    "a channel under another name is another channel: give it its name back if \
-                     only that was meant to change. What was applied stays as it is outside of \
-                     pvn, and nobody looks after it. Once the config has the channel again, {}, \
-                     either way with an empty directory",
+                    "{slip}What was applied stays as it is outside of pvn, and nobody looks after \
+                     it; an apply that runs goes on to its end. Once {back}, {}, either way with \
+                     an empty directory",
                     brings_back(&target_of(&application, &service, &channel.name), Some(had))
                 );
                 warnings.push(warning(format!("{application}/{service}"), message, help));
             }
             if more > 0 {
-                let message = format!(
-                    "with release channel `{}` go {more} more services of {application}, in the \
-                     same way",
-                    channel.name
-                );
+                let channel = &channel.name;
+                let message = match removal {
+                    Removal::Channel => format!(
+                        "with release channel `{channel}` go {more} more services of \
+                         {application}, in the same way"
+                    ),
+                    Removal::Services => format!(
+                        "{more} more services of {application} in {channel} go in the same way"
+                    ),
+                };
                 let help = format!(
                     "`pvnctl services list --app {application}` shows all of them, with their \
                      channels"

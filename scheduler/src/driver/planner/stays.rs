@@ -9,6 +9,7 @@ use schema::id::ApplicationName;
 
 use super::super::Refusal;
 use super::configs::{PlannedApplication, SubmittedDocument};
+use super::deletions::Deletions;
 use super::{Planner, warning};
 use crate::store::DocumentKind;
 
@@ -23,6 +24,7 @@ impl Planner {
         request: &ConfigsRequest,
         given: &[SubmittedDocument],
         applied: &BTreeMap<ApplicationName, PlannedApplication>,
+        deletions: &Deletions,
     ) -> Result<Vec<Diagnostic>, Refusal> {
         let files: BTreeSet<&str> = request.files.iter().map(|file| file.path.as_str()).collect();
         let services = || {
@@ -50,7 +52,8 @@ impl Planner {
             let dropped = stored.iter().filter(|stored| {
                 files.contains(stored.source.file.as_str()) && !is_given(&stored.key.name)
             });
-            for stored in dropped.take(NAMED_LIMIT) {
+            let stays = dropped.filter(|stored| !deletions.has(&stored.key));
+            for stored in stays.take(NAMED_LIMIT) {
                 let (name, file) = (&stored.key.name, &stored.source.file);
                 let Some(row) = self.store.find_service(of.row.id, name).await? else { continue };
                 if self.store.pursued(row.id).await?.is_empty() {
@@ -58,13 +61,12 @@ impl Planner {
                 }
                 let message = format!(
                     "{file} has no service `{name}` of application `{application}` any more, and \
-                     it goes on as it was released: files take nothing away"
+                     it goes on as it was released: files take nothing away without `--prune`"
                 );
                 let help = format!(
                     "where it has another name now (new here: {}), both run their commands from \
                      the next release on, and undo each other where they are for the same thing; \
-                     `pvnctl services pause {name} --app {application} --channel CHANNEL` stops \
-                     it, channel by channel",
+                     `pvnctl services delete {application}/{name}` ends it",
                     new.join(", ")
                 );
                 warnings.push(warning(format!("{application}/{name}"), message, help));

@@ -11,7 +11,7 @@ use crate::http::Api;
 use crate::http::access::{Admin, Viewer};
 use crate::http::error::Result;
 use crate::http::extract::{JsonBody, PathParams, Query, page};
-use crate::http::lookup::{application, no_service, scope};
+use crate::http::lookup::{application, no_service};
 use crate::http::openapi::{Routes, about};
 use crate::store::ServiceFilter;
 
@@ -66,9 +66,12 @@ async fn list(
     _: Viewer,
     Query(list): Query<ServicesQuery>,
 ) -> Result<Json<Page<ServiceSummary>>> {
-    let scope = scope(&api, list.application.as_deref(), None, None).await?;
+    let of = match &list.application {
+        Some(name) => Some(application(&api, name).await?.id),
+        None => None,
+    };
     let filter = ServiceFilter {
-        application: scope.application.map(|row| row.id),
+        application: of,
         status: list.status,
         name: list.name,
         named: list.named,

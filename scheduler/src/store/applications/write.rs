@@ -1,5 +1,6 @@
 //! Writes the rows of runtimes, applications, channels and services.
 
+use schema::id::RuntimeName;
 use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
@@ -39,17 +40,23 @@ pub(in crate::store) async fn put_applications(
     applications: &[&ApplicationRow],
 ) -> Result<()> {
     for piece in pieces(applications) {
-        QueryBuilder::<Db>::new("INSERT INTO applications (id, name, config_version, created_at) ")
-            .push_values(piece, |mut row, application| {
-                row.push_bind(application.id.to_string())
-                    .push_bind(application.name.to_string())
-                    .push_bind(application.config_version.cast_signed())
-                    .push_bind(application.created_at.as_millis());
-            })
-            .push(" ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version")
-            .build()
-            .execute(&mut *connection)
-            .await?;
+        QueryBuilder::<Db>::new(
+            "INSERT INTO applications (id, name, config_version, created_at, deleted_at) ",
+        )
+        .push_values(piece, |mut row, application| {
+            row.push_bind(application.id.to_string())
+                .push_bind(application.name.to_string())
+                .push_bind(application.config_version.cast_signed())
+                .push_bind(application.created_at.as_millis())
+                .push_bind(application.deleted_at.map(Timestamp::as_millis));
+        })
+        .push(
+            " ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version, deleted_at \
+             = excluded.deleted_at",
+        )
+        .build()
+        .execute(&mut *connection)
+        .await?;
     }
     Ok(())
 }
@@ -88,7 +95,7 @@ pub(in crate::store) async fn put_services(
     for piece in pieces(services) {
         QueryBuilder::<Db>::new(
             "INSERT INTO services (id, application_id, name, config_version, release_count, \
-             created_at) ",
+             created_at, deleted_at) ",
         )
         .push_values(piece, |mut row, service| {
             row.push_bind(service.id.to_string())
@@ -96,15 +103,28 @@ pub(in crate::store) async fn put_services(
                 .push_bind(service.name.to_string())
                 .push_bind(service.config_version.cast_signed())
                 .push_bind(service.release_count.cast_signed())
-                .push_bind(service.created_at.as_millis());
+                .push_bind(service.created_at.as_millis())
+                .push_bind(service.deleted_at.map(Timestamp::as_millis));
         })
         .push(
             " ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version, \
-             release_count = excluded.release_count",
+             release_count = excluded.release_count, deleted_at = excluded.deleted_at",
         )
         .build()
         .execute(&mut *connection)
         .await?;
     }
+    Ok(())
+}
+
+/// Takes a runtime out; what ran on it keeps its name.
+pub(in crate::store) async fn delete_runtime(
+    connection: &mut Connection,
+    name: &RuntimeName,
+) -> Result<()> {
+    sqlx::query("DELETE FROM runtimes WHERE name = $1")
+        .bind(name.as_str())
+        .execute(connection)
+        .await?;
     Ok(())
 }

@@ -35,7 +35,7 @@ pub enum ServiceOrder {
 }
 
 pub(super) fn narrow(query: &mut QueryBuilder<Db>, filter: &ServiceFilter) {
-    query.push(" WHERE 1 = 1");
+    query.push(" WHERE s.deleted_at IS NULL");
     if let Some(application) = filter.application {
         query.push(" AND s.application_id = ").push_bind(application.to_string());
     }

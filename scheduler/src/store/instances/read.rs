@@ -125,12 +125,11 @@ pub(super) fn read_loaded(row: &Row) -> Result<LoadedInstance> {
                 application.0
             )));
         }
-        Ok((
-            application,
-            service,
-            channel,
-            get::<Option<i64>>(row, "channels.deleted_at")?.is_some(),
-        ))
+        let is_deleted = |column| get::<Option<i64>>(row, column).map(|at| at.is_some());
+        let gone = is_deleted("channels.deleted_at")?
+            || is_deleted("services.deleted_at")?
+            || is_deleted("applications.deleted_at")?;
+        Ok((application, service, channel, gone))
     };
     let (application, service, channel, gone) = names().unwrap_or_else(|error| {
         damage.push(error);

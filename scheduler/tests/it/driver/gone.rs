@@ -231,13 +231,12 @@ async fn a_service_that_gets_another_name_in_its_file_is_told_to_go_on_under_the
     rig.push(&[]).await.unwrap();
     rig.until_status("production", Status::Converged).await;
     let told = "test.pvn.yaml has no service `web` of application `app` any more, and it goes on \
-                as it was released: files take nothing away";
+                as it was released: files take nothing away without `--prune`";
     let looked = dry_run(&rig, &renamed).await;
     assert_eq!(warnings(&looked), [told]);
     let help = looked.warnings[0].help.as_deref().unwrap_or_default();
     assert!(
-        help.contains("`website`")
-            && help.contains("`pvnctl services pause web --app app --channel CHANNEL`"),
+        help.contains("`website`") && help.contains("`pvnctl services delete app/web` ends it"),
         "{help}"
     );
     assert_eq!(warnings(&rig.apply(&renamed).await.unwrap()), [told]);

@@ -36,9 +36,9 @@ the JSON Schema for editors: with the YAML language server, write `# yaml-langua
                     and is UTF-8.
 - What is not in the files any more stays as it is: a service goes on under its old name when it \
                     is renamed, and `configs apply` warns of
-  that where a file that named it is given without it. `pvnctl services pause` stops it, channel \
-                    by channel. Only the release channels
-  of an application go with its config.
+  that where a file that named it is given without it. `pvnctl services delete` ends it, and so \
+                    does `configs apply --prune`.
+  Only the release channels of an application go with its config.
 - Paths of local files are relative to the config file. The client reads them and sends them \
                     along; a pattern without `/` is about
   names at any depth, one with `/` about the path from the directory, as in `.gitignore`.

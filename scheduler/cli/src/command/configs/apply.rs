@@ -3,6 +3,7 @@
 use clap::Args;
 use schema::api::{ConfigsRequest, ConfigsResult};
 
+use super::confirm::as_shown;
 use super::{Paths, diff as dry_run};
 use crate::args::{WaitArguments, parse_params};
 use crate::client::Client;
@@ -18,6 +19,7 @@ Examples:
   pvnctl configs apply deploy/                     every *.pvn.yaml in deploy
   pvnctl configs apply deploy/... --dry-run        also those below; change nothing
   pvnctl configs apply app.pvn.yaml --no-prompt --push --param image=v2 --wait
+  pvnctl configs apply deploy/... --prune          and delete services that are not there any more
 
 Without a terminal there is nobody to ask: give --no-prompt, or it refuses.";
 
@@ -37,6 +39,10 @@ pub struct Arguments {
     /// Do not ask
     #[arg(long, alias = "yes", short_alias = 'y')]
     no_prompt: bool,
+    /// Also delete the services that these files leave out, of each application whose document is
+    /// among them
+    #[arg(long)]
+    prune: bool,
     /// Also make a release of every service in the files
     #[arg(long)]
     push: bool,
@@ -62,21 +68,18 @@ pub(super) async fn perform(
     }
     let params = parse_params("--param", &arguments.params)?;
     let files = files::read(&arguments.paths.paths).map_err(Failure::Config)?.files;
+    let (push, prune) = (arguments.push, arguments.prune);
+    let request = ConfigsRequest { files, push, prune, params, ..ConfigsRequest::default() };
     if arguments.dry_run {
-        return dry_run::show(files, arguments.exit_code, client, console).await;
+        return dry_run::show(request, arguments.exit_code, client, console).await;
     }
-    let request =
-        ConfigsRequest { files, push: arguments.push, params, ..ConfigsRequest::default() };
     let result = if arguments.no_prompt {
         let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
         console.warn(&result.warnings)?;
         console.talk(&diff::render(&result, console.colours_stderr()))?;
         result
     } else {
-        let Some(result) = as_shown(arguments, &request, client, console).await? else {
-            return Err(Failure::Ended(1));
-        };
-        result
+        as_shown(&request, client, console).await?
     };
     let told = console.print(&result, |_| done(&result)).and_then(|()| console.flush());
     told.map_err(|failure| failure.after(|| all_the_same(&result)))?;
@@ -103,70 +106,6 @@ pub(super) async fn perform(
     }
     // What was asked for is not all done, which a script has to learn.
     if result.left_out.is_empty() { Ok(()) } else { Err(Failure::Ended(1)) }
-}
-
-/// Stores what somebody was shown and said yes to, and nothing else: where other people applied
-/// something meanwhile, it is shown and asked again. None when somebody says no.
-async fn as_shown(
-    arguments: &Arguments,
-    request: &ConfigsRequest,
-    client: &Client,
-    console: &mut Console,
-) -> Result<Option<ConfigsResult>, Failure> {
-    loop {
-        let look = ConfigsRequest { dry_run: true, push: false, ..request.clone() };
-        let Some(shown) = ask(arguments, &look, client, console).await? else { return Ok(None) };
-        let request = ConfigsRequest { basis: shown.basis.clone(), ..request.clone() };
-        match client.post::<ConfigsResult>(&["v1", "configs"], &request).await {
-            Ok(result) => {
-                // The config's warnings were shown, and not yet what the releases are warned of.
-                let new: Vec<_> = result
-                    .warnings
-                    .iter()
-                    .filter(|warning| !shown.warnings.contains(warning))
-                    .cloned()
-                    .collect();
-                console.warn(&new)?;
-                return Ok(Some(result));
-            }
-            Err(Failure::Refused(problem)) if problem.status == 409 && request.basis.is_some() => {
-                console.say(&problem.detail)?
-            }
-            Err(failure) => return Err(failure),
-        }
-    }
-}
-
-/// Shows what would change and asks whether to go on; without changes there is nothing to ask. What
-/// was shown, when it is to go on.
-async fn ask(
-    arguments: &Arguments,
-    request: &ConfigsRequest,
-    client: &Client,
-    console: &mut Console,
-) -> Result<Option<ConfigsResult>, Failure> {
-    if !console.can_ask() {
-        return Err(Failure::with_next(
-            "refusing to apply: there is no terminal to ask on",
-            "give --no-prompt to apply without asking, or --dry-run to only look",
-        ));
-    }
-    let result: ConfigsResult = client.ask(&["v1", "configs"], &[], request).await?;
-    console.talk(&diff::render(&result, console.colours_stderr()))?;
-    // Below the diff, which may be long: right above the question.
-    console.warn(&result.warnings)?;
-    console.say(&diff::summary(&result, false))?;
-    let question = match (diff::changes(&result), arguments.push) {
-        (0, false) => return Ok(Some(result)),
-        (0, true) => "Make the releases?",
-        (_, false) => "Apply these changes?",
-        (_, true) => "Apply these changes and make the releases?",
-    };
-    let yes = console.ask(question)?;
-    if !yes {
-        console.say("nothing was changed")?;
-    }
-    Ok(yes.then_some(result))
 }
 
 /// What was done, where that could not be printed.

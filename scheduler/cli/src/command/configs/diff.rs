@@ -1,7 +1,7 @@
 //! `pvnctl configs diff`, and `apply --dry-run`, which is the same.
 
 use clap::Args;
-use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult};
+use schema::api::{ConfigsRequest, ConfigsResult};
 
 use super::Paths;
 use crate::client::Client;
@@ -34,17 +34,18 @@ pub(super) async fn perform(
     if arguments.exit_code {
         console.go_on_unread();
     }
-    show(files, arguments.exit_code, client, console).await
+    let request = ConfigsRequest { files, ..ConfigsRequest::default() };
+    show(request, arguments.exit_code, client, console).await
 }
 
-/// Shows what these files would change.
-pub(super) async fn show(
-    files: Vec<ConfigFile>,
+/// Shows what this would change.
+pub(in crate::command) async fn show(
+    request: ConfigsRequest,
     exit_code: bool,
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let request = ConfigsRequest { files, dry_run: true, ..ConfigsRequest::default() };
+    let request = ConfigsRequest { dry_run: true, ..request };
     let result: ConfigsResult = client.ask(&["v1", "configs"], &[], &request).await?;
     let changes = diff::changes(&result);
     console.warn(&result.warnings)?;

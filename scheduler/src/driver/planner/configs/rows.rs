@@ -81,7 +81,7 @@ impl Planner {
         given: &[SubmittedDocument],
         name: &ApplicationName,
     ) -> Result<PlannedApplication, Refusal> {
-        let stored = self.store.find_application(name.as_str()).await?;
+        let stored = self.store.known_application(name.as_str()).await?;
         let document = given.iter().find(|given| match given.document.body() {
             Body::Application(application) => application.name == *name,
             Body::Runtime(_) | Body::Service(_) => false,
@@ -92,9 +92,11 @@ impl Planner {
             name: name.clone(),
             config_version: 0,
             created_at: self.now(),
+            deleted_at: None,
         });
         if let Some(given) = document.filter(|given| given.is_changed()) {
             row.config_version = given.version;
+            row.deleted_at = None;
             plan.changes.push(Change::Application(row.clone()));
         }
         let application = configs
@@ -128,10 +130,12 @@ impl Planner {
                 config_version: 0,
                 release_count: 0,
                 created_at: self.now(),
+                deleted_at: None,
             });
             let version = version.unwrap_or(service_row.config_version);
-            if service_row.config_version != version {
+            if service_row.config_version != version || service_row.deleted_at.is_some() {
                 service_row.config_version = version;
+                service_row.deleted_at = None;
                 plan.changes.push(Change::Service(service_row.clone()));
             }
             services.insert(service.name.clone(), service_row);
@@ -161,7 +165,7 @@ impl Planner {
         }
         let mut rows = BTreeMap::new();
         for service in wanted {
-            if let Some(row) = self.store.find_service(application, service.name.as_str()).await? {
+            if let Some(row) = self.store.known_service(application, service.name.as_str()).await? {
                 rows.insert(service.name.clone(), row);
             }
         }

@@ -6,6 +6,7 @@ use config::Document;
 use schema::api::DocumentChange;
 use schema::id::BlobId;
 
+use super::super::deletions::Deletions;
 use super::super::diff;
 use super::super::gone::RemovedChannel;
 use super::super::snapshot::{ConfigSnapshot, key_of};
@@ -19,9 +20,9 @@ pub(in crate::driver::planner) struct SubmittedDocument {
 }
 
 impl SubmittedDocument {
-    /// Whether nothing of its name was stored.
+    /// Whether nothing of its name was in force.
     pub(in crate::driver::planner) fn is_new(&self) -> bool {
-        self.version == 1
+        self.change == "created"
     }
 
     pub(super) fn is_changed(&self) -> bool {
@@ -41,8 +42,12 @@ impl SubmittedDocument {
 }
 
 /// Names what documents were compared with: the version of a document says which text is stored.
-/// What is lost with channels counts with it.
-pub(super) fn basis(given: &[SubmittedDocument], going: &[RemovedChannel]) -> String {
+/// What is deleted and what is lost with channels counts with it.
+pub(super) fn basis(
+    given: &[SubmittedDocument],
+    deletions: &Deletions,
+    going: &[RemovedChannel],
+) -> String {
     let compared = |given: &SubmittedDocument| {
         let document = &given.document;
         (
@@ -55,19 +60,20 @@ pub(super) fn basis(given: &[SubmittedDocument], going: &[RemovedChannel]) -> St
     };
     let compared: Vec<_> = given.iter().map(compared).collect();
     let lost: Vec<_> = going.iter().flat_map(RemovedChannel::lost).collect();
-    BlobId::of(&serde_json::to_vec(&(compared, lost)).expect("our own types have JSON forms"))
-        .to_string()
+    let basis = (compared, deletions.named(), lost);
+    BlobId::of(&serde_json::to_vec(&basis).expect("our own types have JSON forms")).to_string()
 }
 
 pub(super) fn compare(estate: &ConfigSnapshot, document: Arc<Document>) -> SubmittedDocument {
-    let stored = estate.stored.get(&key_of(&document));
+    let key = key_of(&document);
+    let stored = estate.stored.get(&key);
     let label = match document.application() {
         Some(application) => format!("service {application}/{}", document.name()),
         None => format!("{} {}", document.kind(), document.name()),
     };
     let new = document.source().text.as_str();
     let (change, version, diff) = match stored {
-        None => ("created", 1, diff::diff(&label, None, new)),
+        None => ("created", estate.first_version(&key), diff::diff(&label, None, new)),
         Some(stored) if stored.digest == document.digest().to_string() => {
             ("unchanged", stored.version, String::new())
         }
