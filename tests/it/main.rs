@@ -24,6 +24,7 @@ mod cluster_ways;
 mod cluster_world;
 mod convergence;
 mod copied;
+mod deleting;
 mod dev;
 mod dev_again;
 mod docs;
