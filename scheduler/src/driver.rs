@@ -33,6 +33,7 @@ mod arrivals;
 mod batch;
 mod breakers;
 mod broken;
+mod caller;
 mod calls;
 mod checks;
 mod credentials;
@@ -60,6 +61,7 @@ use checks::CheckSources;
 pub use checks::CheckedInstances;
 
 pub use crate::names::InstanceNames;
+pub use caller::Caller;
 pub use handle::Handle;
 pub use metrics::LoopMetrics;
 pub(crate) use planner::diff::{diff as document_diff, masked_document};
@@ -70,22 +72,6 @@ pub use upcoming::UpcomingAction;
 
 /// News of the log that a slow reader may fall behind before it misses some.
 const LOG_LIMIT: usize = 1024;
-
-/// Who asks, for the audit log.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    /// Name of the token.
-    pub who: String,
-    /// Address, or `local`.
-    pub origin: String,
-}
-
-impl Caller {
-    /// As an entry of the log names it.
-    fn on_record(&self) -> (Option<String>, Option<String>) {
-        (Some(self.who.clone()), Some(self.origin.clone()))
-    }
-}
 
 /// A service instance as people name it; each part a name or an id.
 #[derive(Debug, Clone)]
@@ -139,6 +125,9 @@ pub enum Refusal {
     /// The request is wrong. 400.
     #[error("{0}")]
     Invalid(String),
+    /// Whoever asks may not change this. 403.
+    #[error("{0}")]
+    Forbidden(String),
     /// The config documents or parameter values are wrong. 422.
     #[error("{} in the config", problems(.0.len()))]
     Config(Vec<Diagnostic>),

@@ -265,7 +265,7 @@ mod tests {
         let store = Store::open(&rig.database(), Sealer::with_key([7; 32])).await.unwrap();
         let token = TokenRow {
             name: "admin".to_owned(),
-            role: Role::Admin,
+            rights: Role::Admin.into(),
             hash: TokenRow::hash("x"),
             created_at: Timestamp::from_millis(1),
             expires_at: None,

@@ -2,6 +2,7 @@
 //! bodies; the language of config files is the crate `config`. Pure: no IO, no clock, no
 //! randomness. Imported by every other crate; imports none of ours.
 
+pub mod access;
 pub mod api;
 pub mod cause;
 #[cfg(feature = "check")]

@@ -130,12 +130,16 @@ words! {
 }
 
 words! {
-    /// What the holder of a token may do. Each role may do what those before it may.
+    /// What the holder of a token may do. They are no ladder: [`Role::capabilities`] is the table.
     Role {
-        /// Read everything but secrets' values.
+        /// Read everything but secrets' values; run fetch and getInfo dry.
         Viewer = "viewer",
-        /// Also approve and reject.
+        /// Also release and roll back.
+        Deployer = "deployer",
+        /// What a viewer may, and approve and reject.
         Approver = "approver",
+        /// What a viewer may, and pause, resume, retry, cancel, fetch now, acknowledge drift.
+        Operator = "operator",
         /// Everything.
         Admin = "admin",
     }

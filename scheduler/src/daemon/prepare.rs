@@ -113,7 +113,7 @@ mod tests {
             .token(text.trim())
             .await
             .unwrap()
-            .is_some_and(|token| token.is_valid(clock.now()) && token.role == Role::Admin)
+            .is_some_and(|token| token.is_valid(clock.now()) && token.rights == Role::Admin.into())
     }
 
     async fn commit(store: &Store, change: Change) {

@@ -155,6 +155,7 @@ impl Batch {
         runtime: &RuntimeName,
         caller: &Caller,
     ) -> Result<(), Refusal> {
+        caller.reaches_everything(&format!("all that runtime {runtime} serves"))?;
         if world.breakers.held(runtime).is_none() {
             return Err(Refusal::Conflict(format!(
                 "the applies of runtime `{runtime}` are not stopped; `pvnctl services explain` \

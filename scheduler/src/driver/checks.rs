@@ -122,6 +122,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`Refusal::NotFound`], also where none of the instances that are named is there,
+    /// [`Refusal::Forbidden`] where the caller is limited,
     /// [`Refusal::Conflict`] when too many are under way, [`Refusal::Unavailable`].
     pub async fn check_runtime(
         &self,
@@ -129,6 +130,8 @@ impl Handle {
         asked: CheckedInstances,
         caller: Caller,
     ) -> Result<RuntimeCheck, Refusal> {
+        // Also where instances are named: a cluster is asked for all.
+        caller.reaches_everything(&format!("all that runtime {runtime} serves"))?;
         let until = Instant::now() + JOBS_WITHIN;
         let whose = caller.clone();
         let checked = self.plan(|reply| Request::Places { runtime, caller: whose, reply }).await?;

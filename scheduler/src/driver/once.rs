@@ -15,6 +15,7 @@ use schema::time::{self, Timestamp};
 use super::batch::Batch;
 use super::outcome::Ending;
 use super::run::DriverLoop;
+use super::world::InstanceEntry;
 use super::{Caller, Refusal};
 use crate::clock;
 use crate::store::JobRow;
@@ -145,6 +146,19 @@ impl DriverLoop {
         )))
     }
 
+    /// The instance that one is to run of, within the caller's limits.
+    fn dry_runner(&self, id: InstanceId, caller: &Caller) -> Result<&InstanceEntry, Refusal> {
+        if let Some(names) = self.world.names(id) {
+            caller.reaches_instance(names)?;
+        }
+        if let Some(stopped) = self.world.broken.get(&id) {
+            return Err(stopped.refusal());
+        }
+        self.world.instances.get(&id).ok_or_else(|| {
+            Refusal::NotFound("the service does not exist in that channel".to_owned())
+        })
+    }
+
     /// Starts one.
     pub(super) fn run_once(
         &mut self,
@@ -153,12 +167,7 @@ impl DriverLoop {
         what: DryRun,
         caller: &Caller,
     ) -> Result<JobId, Refusal> {
-        if let Some(stopped) = self.world.broken.get(&id) {
-            return Err(stopped.refusal());
-        }
-        let kept = self.world.instances.get(&id).ok_or_else(|| {
-            Refusal::NotFound("the service does not exist in that channel".to_owned())
-        })?;
+        let kept = self.dry_runner(id, caller)?;
         let label = kept.names.label();
         let desired = kept.state.desired().ok_or_else(|| {
             Refusal::Conflict(format!(

@@ -42,6 +42,7 @@ mod recompile;
 mod release;
 mod snapshot;
 mod stays;
+mod tokens;
 mod tried;
 
 /// Requests that wait for the planner. Each is a person's or an instance's whole request; more
@@ -236,7 +237,7 @@ impl Planner {
 
 /// A fresh token that is valid until it is revoked: its text, and the row to store.
 pub fn new_token(name: &str, role: Role, now: Timestamp) -> (String, TokenRow) {
-    keys::token(name, role, now, None)
+    tokens::token(name, role.into(), now, None)
 }
 
 /// The daemon stops while somebody asks.

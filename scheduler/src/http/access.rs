@@ -1,13 +1,15 @@
-//! Who asks, and whether they may, for the API and for pages alike. A handler names the role it
-//! needs by taking [`Viewer`], [`Approver`] or [`Admin`]. The API takes a bearer token, pages the
-//! session of a browser, which stands for a token; neither takes the other's.
+//! Who asks, and whether they may, for the API and for pages alike. A handler names the
+//! [`Capability`] that it needs by taking [`Viewer`], [`DryRunner`], [`Deployer`], [`Approver`],
+//! [`Operator`] or [`Admin`]; in which applications and channels the caller has it is decided where
+//! rows are found, by [`Caller`]. The API takes a bearer token, pages the session of a browser,
+//! which stands for a token; neither takes the other's.
 
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header;
 use axum::http::request::Parts;
-use schema::status::Role;
+use schema::access::{Capability, TokenScope, list};
 
 use super::Api;
 use super::error::{Error, Result};
@@ -42,31 +44,47 @@ pub(super) fn origin(parts: &Parts) -> String {
         .map_or_else(|| "local".to_owned(), |peer| peer.0.ip().to_string())
 }
 
-/// The caller, when their token has at least this role.
-pub(super) async fn caller(parts: &Parts, api: &Api, needed: Role) -> Result<Caller> {
-    token(parts, api, needed).await.map(|row| Caller { who: row.name, origin: origin(parts) })
+/// The caller, when their token may do this.
+pub(super) async fn caller(parts: &Parts, api: &Api, needed: Capability) -> Result<Caller> {
+    let TokenRow { name, rights, .. } = token(parts, api, needed).await?;
+    Ok(Caller { who: name, origin: origin(parts), scope: rights.scope })
 }
 
 /// Marks a request for a page: it comes from a browser.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OfBrowser;
 
-/// The caller's token, when it is valid and has at least this role.
-async fn token(parts: &Parts, api: &Api, needed: Role) -> Result<TokenRow> {
+/// The caller's token, when it is valid and may do this.
+async fn token(parts: &Parts, api: &Api, needed: Capability) -> Result<TokenRow> {
     let found = if parts.extensions.get::<OfBrowser>().is_some() {
         api.store.token_named(&session(parts, api)?.token).await?
     } else {
         api.store.token(bearer(parts, HOW)?).await?
     };
     let row = admitted(found, api)?;
-    if row.role < needed {
-        return Err(Error::forbidden(format!(
-            "the token `{}` has the role {} and this needs {needed}; use a token with that role, \
-             which an admin makes (`auth token create`)",
-            row.name, row.role
-        )));
-    }
+    may(&row, needed)?;
     Ok(row)
+}
+
+/// Whether a token may do this.
+pub(super) fn may(row: &TokenRow, needed: Capability) -> Result<()> {
+    if row.rights.may(needed) {
+        return Ok(());
+    }
+    let limited = match row.rights.scope.is_everything() {
+        true => String::new(),
+        false => format!(" and is limited to {}", row.rights.scope.in_words()),
+    };
+    let roles: Vec<&str> = needed.roles().map(|role| role.as_str()).collect();
+    Err(Error::forbidden(format!(
+        "the token `{}` has {}{limited}, and {} needs the role {}; use a token with that role, \
+         which an admin makes (`pvnctl auth token create NAME --role {}`)",
+        row.name,
+        row.rights.roles.in_words(),
+        needed.in_words(),
+        list(&roles, "or"),
+        needed.least_role()
+    )))
 }
 
 /// A token as it was found, when it opens the door.
@@ -118,24 +136,31 @@ pub(super) async fn until_over(api: Api, mut token: TokenRow) {
     }
 }
 
-macro_rules! role {
-    ($type:ident, $role:ident, $keep:ident) => {
+/// What an operation of the document says that it needs: a word of [`Capability`].
+const NEEDS: &str = "x-needs";
+
+/// Says what an operation needs.
+pub(super) fn describe_needed(operation: &mut Operation<'_>, needed: Capability) {
+    let roles: Vec<String> = needed.roles().map(|role| format!("`{role}`")).collect();
+    let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
+    operation.members.insert("security".to_owned(), serde_json::json!([{"bearer": []}]));
+    operation.members.insert(NEEDS.to_owned(), needed.as_str().into());
+    operation.explain(&format!("Needs a token with the role {}.", list(&roles, "or")));
+}
+
+macro_rules! needs {
+    ($type:ident, $capability:ident, $keep:ident) => {
         impl FromRequestParts<Api> for $type {
             type Rejection = Error;
 
             async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
-                Ok(Self($keep(parts, api, Role::$role).await?))
+                Ok(Self($keep(parts, api, Capability::$capability).await?))
             }
         }
 
         impl HandlerInput for $type {
             fn describe(operation: &mut Operation<'_>) {
-                let bearer = serde_json::json!([{"bearer": []}]);
-                operation.members.insert("security".to_owned(), bearer);
-                operation.explain(&format!(
-                    "Needs a token with the role `{}` or a higher one.",
-                    Role::$role
-                ));
+                describe_needed(operation, Capability::$capability);
             }
         }
     };
@@ -144,12 +169,58 @@ macro_rules! role {
 /// Somebody who may read, by this token.
 pub(super) struct Viewer(pub(super) TokenRow);
 
-/// Somebody who may also approve and reject.
+/// Somebody who may run a command that changes nothing.
+pub(super) struct DryRunner(pub(super) Caller);
+
+/// Somebody who may release.
+pub(super) struct Deployer(pub(super) Caller);
+
+/// Somebody who may approve and reject.
 pub(super) struct Approver(pub(super) Caller);
 
-/// Somebody who may do everything.
+/// Somebody who may pause, retry, cancel.
+pub(super) struct Operator(pub(super) Caller);
+
+/// Somebody who may change configs, secrets and tokens.
 pub(super) struct Admin(pub(super) Caller);
 
-role!(Viewer, Viewer, token);
-role!(Approver, Approver, caller);
-role!(Admin, Admin, caller);
+needs!(Viewer, Read, token);
+needs!(DryRunner, DryRun, caller);
+needs!(Deployer, Push, caller);
+needs!(Approver, Approve, caller);
+needs!(Operator, Operate, caller);
+needs!(Admin, Administer, caller);
+
+/// Somebody who sends configs: whoever may read compares them with what is stored, and who may
+/// change them is asked once it is read whether they are to be.
+pub(super) struct ConfigSender {
+    token: TokenRow,
+    origin: String,
+}
+
+impl FromRequestParts<Api> for ConfigSender {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
+        let token = token(parts, api, Capability::Read).await?;
+        Ok(Self { token, origin: origin(parts) })
+    }
+}
+
+impl HandlerInput for ConfigSender {
+    fn describe(operation: &mut Operation<'_>) {
+        describe_needed(operation, Capability::Administer);
+        operation.explain("With `dryRun` any role will do.");
+    }
+}
+
+impl ConfigSender {
+    /// The caller, who may store configs or only compares them.
+    pub(super) fn caller(self, is_dry_run: bool) -> Result<Caller> {
+        if !is_dry_run {
+            may(&self.token, Capability::Administer)?;
+        }
+        // What only compares changes nothing, within limits or beyond.
+        Ok(Caller { who: self.token.name, origin: self.origin, scope: TokenScope::default() })
+    }
+}

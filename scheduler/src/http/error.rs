@@ -214,6 +214,7 @@ impl From<Refusal> for Error {
             Refusal::NotFound(detail) => Self::not_found(detail),
             Refusal::Conflict(detail) => Self::conflict(detail),
             Refusal::Invalid(detail) => Self::bad_request(detail),
+            Refusal::Forbidden(detail) => Self::forbidden(detail),
             Refusal::Config(problems) => Self::config(problems),
             Refusal::Unreadable(why) => Self::unreadable(&why),
             Refusal::Unavailable(detail) => Self::unavailable(detail),

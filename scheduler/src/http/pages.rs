@@ -226,7 +226,7 @@ async fn frame(api: &Api, token: &TokenRow, title: &str, entry: NavEntry) -> Res
     Ok(Frame {
         title: title.to_owned(),
         entry,
-        reader: Some(PageReader { name: token.name.clone(), role: token.role }),
+        reader: Some(PageReader { name: token.name.clone(), rights: token.rights.clone() }),
         waiting,
         live: None,
         revision,

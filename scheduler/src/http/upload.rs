@@ -9,9 +9,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
+use schema::access::Capability;
 use schema::id::{BlobId, JobId};
 use schema::log_kind::LogKind;
-use schema::status::Role;
 use schema::wire::{LENGTH_HEADER, OFFSET_HEADER, PIECE_CONTENT_TYPE};
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ impl FromRequestParts<Api> for AuthorizedJob {
             Err(TokenRefusal::NotOne) => {
                 // People's tokens are told apart, so that whoever tries one out reads what is wrong
                 // with that.
-                let caller = caller(parts, api, Role::Viewer).await.map_err(|_| {
+                let caller = caller(parts, api, Capability::Read).await.map_err(|_| {
                     Error::unauthorized(format!("the token is not one of a job: {HOW}"))
                 })?;
                 if api.store.job_row(job_id(&job)?).await?.is_none() {

@@ -29,6 +29,7 @@ const STEPS: &[(&str, &str, &str)] = steps![
     ("0007", "refused_before"),
     ("0008", "applied"),
     ("0009", "target"),
+    ("0010", "token_limits"),
     ("0012", "deleted"),
 ];
 

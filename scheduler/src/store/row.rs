@@ -88,6 +88,16 @@ pub(super) fn word_or_null<T: FromStr<Err: std::fmt::Display>>(
     text.map(|text| text.parse().map_err(|error| bad(row, column, error))).transpose()
 }
 
+/// A column that holds texts of ours with commas between, one at least, where NULL is `None`.
+pub(super) fn listed<T: FromStr<Err: std::fmt::Display>>(
+    row: &Row,
+    column: &str,
+) -> Result<Option<Vec<T>>> {
+    let text: Option<&str> = get(row, column)?;
+    let read = |text: &str| text.split(',').map(str::parse).collect::<std::result::Result<_, _>>();
+    text.map(|text| read(text).map_err(|error: T::Err| bad(row, column, error))).transpose()
+}
+
 /// A column that holds JSON.
 pub(super) fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T> {
     serde_json::from_str(get::<&str>(row, column)?).map_err(|error| bad(row, column, error))

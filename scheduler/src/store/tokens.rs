@@ -1,12 +1,17 @@
 //! API tokens. Only their SHA-256 is stored: a token is 256 random bits, so nothing slower is
 //! needed to keep it safe.
 
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use schema::access::{TokenRights, TokenScope};
 use schema::api::Token;
 use schema::status::Role;
 use schema::time::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::row::{get, instant, instant_or_null, named, word};
+use super::row::{get, instant, instant_or_null, listed, named, word};
 use super::{Connection, PageRequest, Result, Row, Store, StoreError};
 use crate::secrets::hex;
 
@@ -15,8 +20,8 @@ use crate::secrets::hex;
 pub struct TokenRow {
     /// Its name, which the audit shows. Unique for ever.
     pub name: String,
-    /// What it may do.
-    pub role: Role,
+    /// What it may, and where.
+    pub rights: TokenRights,
     /// [`TokenRow::hash`] of its text.
     pub hash: String,
     /// When it was made.
@@ -37,6 +42,33 @@ impl TokenRow {
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires| now < expires)
     }
+
+    /// As the API shows it.
+    pub fn shown(self) -> Token {
+        let Self { name, rights, hash: _, created_at, expires_at, revoked_at } = self;
+        let TokenRights { roles, scope: TokenScope { applications, channels } } = rights;
+        Token {
+            name,
+            role: roles.only(),
+            created_at,
+            expires_at,
+            revoked_at,
+            roles: roles.to_vec(),
+            applications: applications.into_iter().collect(),
+            channels: channels.into_iter().collect(),
+        }
+    }
+}
+
+/// Names as a column holds them; NULL is no limit.
+fn names<T: Display>(names: &BTreeSet<T>) -> Option<String> {
+    let names: Vec<String> = names.iter().map(T::to_string).collect();
+    (!names.is_empty()).then(|| names.join(","))
+}
+
+/// The names of a column. One that holds none is damaged: it must not be taken for no limit.
+fn limit<T: FromStr<Err: Display> + Ord>(row: &Row, column: &str) -> Result<BTreeSet<T>> {
+    Ok(listed(row, column)?.unwrap_or_default().into_iter().collect())
 }
 
 fn read(row: &Row) -> Result<TokenRow> {
@@ -46,7 +78,13 @@ fn read(row: &Row) -> Result<TokenRow> {
 fn read_columns(row: &Row) -> Result<TokenRow> {
     Ok(TokenRow {
         name: word(row, "name")?,
-        role: word(row, "role")?,
+        rights: TokenRights {
+            roles: word(row, "role")?,
+            scope: TokenScope {
+                applications: limit(row, "applications")?,
+                channels: limit(row, "channels")?,
+            },
+        },
         hash: word(row, "hash")?,
         created_at: instant(row, "created_at")?,
         expires_at: instant_or_null(row, "expires_at")?,
@@ -73,13 +111,13 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
-    /// How many tokens of this role open the door at this moment: one whose hash is damaged does
-    /// not.
+    /// How many tokens of this role alone, without a limit, open the door at this moment: one whose
+    /// hash is damaged does not.
     pub async fn valid_tokens(&self, role: Role, now: Timestamp) -> Result<u64> {
         let found: i64 = sqlx::query_scalar(
             "SELECT COUNT(*) FROM tokens
              WHERE role = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) \
-             AND LENGTH(hash) = 64",
+             AND LENGTH(hash) = 64 AND applications IS NULL AND channels IS NULL",
         )
         .bind(role.as_str())
         .bind(now.as_millis())
@@ -88,13 +126,13 @@ impl Store {
         Ok(found.unsigned_abs())
     }
 
-    /// How many tokens of this role beside that of this name open the door until somebody revokes
-    /// them.
+    /// How many tokens of this role alone, without a limit, beside that of this name open the door
+    /// until somebody revokes them.
     pub async fn lasting_tokens_beside(&self, role: Role, name: &str) -> Result<u64> {
         let found: i64 = sqlx::query_scalar(
             "SELECT COUNT(*) FROM tokens
                  WHERE role = $1 AND name <> $2 AND revoked_at IS NULL AND expires_at IS NULL AND \
-             LENGTH(hash) = 64",
+             LENGTH(hash) = 64 AND applications IS NULL AND channels IS NULL",
         )
         .bind(role.as_str())
         .bind(name)
@@ -119,10 +157,7 @@ impl Store {
             .bind(page.rows())
             .fetch_all(&self.lists)
             .await?;
-        let shown = |row: &Row| {
-            let TokenRow { name, role, hash: _, created_at, expires_at, revoked_at } = read(row)?;
-            Ok(Token { name, role, created_at, expires_at, revoked_at })
-        };
+        let shown = |row: &Row| read(row).map(TokenRow::shown);
         page.page(rows, total, |row| get(row, "name"), shown)
     }
 }
@@ -142,16 +177,19 @@ pub(super) async fn insert(connection: &mut Connection, token: &TokenRow) -> Res
         )));
     }
     let done = sqlx::query(
-        "INSERT INTO tokens (id, name, role, hash, created_at, expires_at, revoked_at) VALUES \
-         ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+        "INSERT INTO tokens (id, name, role, hash, created_at, expires_at, revoked_at, \
+         applications, channels) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO \
+         NOTHING",
     )
     .bind(&token.hash[..32])
     .bind(&token.name)
-    .bind(token.role.as_str())
+    .bind(token.rights.roles.to_string())
     .bind(&token.hash)
     .bind(token.created_at.as_millis())
     .bind(token.expires_at.map(Timestamp::as_millis))
     .bind(token.revoked_at.map(Timestamp::as_millis))
+    .bind(names(&token.rights.scope.applications))
+    .bind(names(&token.rights.scope.channels))
     .execute(connection)
     .await?;
     if done.rows_affected() == 0 {

@@ -10,6 +10,7 @@ mod live;
 mod overview;
 mod pages;
 mod problems;
+mod rights;
 mod streams;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use pvn_scheduler::delivery::{self, Delivery, TokenSigner};
 use pvn_scheduler::http::{Api, BrowserSessions, OutputRange, router};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Change, Commit, TokenRow};
+use schema::access::TokenRights;
 use schema::status::Role;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +72,12 @@ impl Service {
         Self::printing(|_: &OutputRange| Ok(Vec::new())).await
     }
 
+    /// With jobs that never end.
+    pub(crate) async fn hanging() -> Self {
+        let rig = Rig::start(|_| None).await;
+        Self::over(rig, |_: &OutputRange| Ok(Vec::new()), Vec::new()).await
+    }
+
     /// With jobs whose output is what `output` says.
     pub(crate) async fn printing(
         output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static,
@@ -82,12 +90,19 @@ impl Service {
         output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static,
         order: Vec<u8>,
     ) -> Self {
+        Self::over(Rig::start(|_| Some(0)).await, output, order).await
+    }
+
+    async fn over(
+        rig: Rig,
+        output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static,
+        order: Vec<u8>,
+    ) -> Self {
         let output = Arc::new(move |range: OutputRange| std::future::ready(output(&range)).boxed());
         let orders = Arc::new(move |_, _, offset: u64| {
             let from = usize::try_from(offset).unwrap().min(order.len());
             std::future::ready(Ok(order[from..].to_vec())).boxed()
         });
-        let rig = Rig::start(|_| Some(0)).await;
         rig.apply(TWO_CHANNELS).await.unwrap();
         let tokens = Role::ALL.iter().map(|role| token(role.as_str(), *role)).collect();
         rig.store.commit(&Commit { changes: tokens, ..Commit::default() }).await.unwrap();
@@ -141,9 +156,14 @@ fn uploads(rig: &Rig) -> Delivery {
 
 /// A token whose text is its name.
 pub(crate) fn token(name: &str, role: Role) -> Change {
+    token_with(name, role.into())
+}
+
+/// The same with these rights.
+pub(crate) fn token_with(name: &str, rights: TokenRights) -> Change {
     Change::Token(TokenRow {
         name: name.to_owned(),
-        role,
+        rights,
         hash: TokenRow::hash(name),
         created_at: at(1),
         expires_at: None,

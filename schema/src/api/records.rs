@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::access::{RoleSet, TokenRights, TokenScope};
 use crate::id::{ApplicationName, ChannelName, ServiceName};
 use crate::status::Role;
 use crate::time::Timestamp;
@@ -57,29 +58,67 @@ body! {
     Token {
         /// Its name, which the audit log and approvals show.
         name: String,
-        /// What it may do.
-        role: Role,
+        /// Its role, where it has one alone; `roles` has all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<Role>,
         /// When it was made.
         created_at: Timestamp,
         /// When it stops being valid by itself.
         expires_at: Option<Timestamp>,
         /// When a person ended it.
         revoked_at: Option<Timestamp>,
+        /// Everything that it may do: its roles, none that another of them includes. Absent in the
+        /// answers of older schedulers, where `role` is the only one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        roles: Vec<Role>,
+        /// The applications in which it may change something; absent: in all. It reads everywhere.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        applications: Vec<ApplicationName>,
+        /// The names of the channels in which it may change something; absent: in all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        channels: Vec<ChannelName>,
     }
 }
 
-/// Body of `POST /v1/tokens`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Body of `POST /v1/tokens`: what it may do is `role`, `roles`, or both together.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TokenRequest {
     /// Its name, 1 to 63 characters of letters, digits, `.`, `_`, `@` and `-`; unique for ever,
     /// because the audit log names it.
     pub name: String,
     /// What it may do.
-    pub role: Role,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// How long it is valid, seconds; absent means until it is revoked.
     #[serde(default)]
     pub valid_for_seconds: Option<u64>,
+    /// More of what it may do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
+    /// Limits what it may change to these applications, each a name or an id; absent means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applications: Option<Vec<String>>,
+    /// Limits what it may change to release channels of these names; absent means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<Vec<String>>,
+}
+
+impl TokenRequest {
+    /// A token of this name with this role, valid until it is revoked.
+    pub fn new(name: &str, role: Role) -> Self {
+        Self { name: name.to_owned(), role: Some(role), ..Self::default() }
+    }
+}
+
+impl Token {
+    /// What it may, and where; `None` where no role is named, which no scheduler answers.
+    pub fn rights(&self) -> Option<TokenRights> {
+        let roles = RoleSet::new(self.roles.iter().copied().chain(self.role))?;
+        let applications = self.applications.iter().cloned().collect();
+        let channels = self.channels.iter().cloned().collect();
+        Some(TokenRights { roles, scope: TokenScope { applications, channels } })
+    }
 }
 
 request! {
@@ -95,12 +134,23 @@ body! {
     NewToken {
         /// Its name.
         name: String,
-        /// What it may do.
-        role: Role,
+        /// Its role, where it has one alone; `roles` has all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<Role>,
         /// The value to send as `Authorization: Bearer …`.
         token: String,
         /// When it stops being valid by itself.
         expires_at: Option<Timestamp>,
+        /// Everything that it may do: its roles, none that another of them includes. Absent in the
+        /// answers of older schedulers, where `role` is the only one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        roles: Vec<Role>,
+        /// The applications in which it may change something; absent: in all. It reads everywhere.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        applications: Vec<ApplicationName>,
+        /// The names of the channels in which it may change something; absent: in all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        channels: Vec<ChannelName>,
     }
 }
 

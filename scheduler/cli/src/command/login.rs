@@ -77,7 +77,7 @@ pub async fn perform(
     console.say(&format!(
         "logged in to {server} as {} ({}{until}); the context `{name}` in {} is the current one",
         own.name,
-        own.role,
+        super::auth::roles(&own),
         path.display()
     ))?;
     if std::env::var_os("PVN_AUTH_TOKEN").is_some() || std::env::var_os("PVN_SERVER").is_some() {

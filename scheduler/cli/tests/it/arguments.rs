@@ -83,6 +83,49 @@ fn a_timeout_of_what_is_not_waited_for_is_refused() {
 }
 
 #[test]
+fn a_token_is_asked_for_with_roles_and_limits_one_role_as_older_schedulers_know_it() {
+    let made = json!({"name": "ci", "roles": ["deployer"], "token": "t", "expiresAt": null});
+    let asked = |flags: &[&str]| {
+        let server = Server::answering([answer("POST /v1/tokens", 200, made.clone())]);
+        let ran = run(&server, &[&["auth", "token", "create", "ci"], flags].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "t\n"), "{flags:?}: {}", ran.stderr);
+        let seen = server.seen().remove(0);
+        let body = seen.get(seen.find('{').unwrap()..).unwrap().to_owned();
+        serde_json::from_str::<serde_json::Value>(&body).unwrap()
+    };
+    assert_eq!(
+        asked(&["--role", "deployer"]),
+        json!({"name": "ci", "role": "deployer", "validForSeconds": null})
+    );
+    let several = [
+        &["--role", "deployer,operator", "--app", "shop,web", "--channel", "staging"][..],
+        &[
+            "--role",
+            "deployer",
+            "--role",
+            "operator",
+            "--application",
+            "shop",
+            "--app",
+            "web",
+            "--channels",
+            "staging",
+        ],
+    ];
+    for flags in several {
+        assert_eq!(
+            asked(flags),
+            json!({
+                "name": "ci", "validForSeconds": null, "roles": ["deployer", "operator"],
+                "applications": ["shop", "web"], "channels": ["staging"],
+            })
+        );
+    }
+    let ran = run_with(None, &["auth", "token", "create", "ci", "--role", "owner"], b"", None);
+    assert!(ran.code == 1 && ran.stderr.contains("viewer, deployer, approver"), "{}", ran.stderr);
+}
+
+#[test]
 fn the_time_that_a_token_is_valid_may_be_called_as_others_call_it() {
     for flag in ["--valid-for", "--expires"] {
         let made = json!({"name": "ci", "role": "viewer", "token": "t", "expiresAt": "2026-01-01T00:00:00.000Z"});

@@ -221,7 +221,37 @@ fn whoami_says_whose_token_it_is() {
     let ran = run(&server, &["auth", "whoami"]);
     assert!(ran.stdout.starts_with("ci (approver) at http://127."), "{}", ran.stdout);
     assert!(ran.stdout.contains("valid: until revoked"), "{}", ran.stdout);
+    let may = "may: read, dry-run, approve; may change: everything\n";
+    assert!(ran.stdout.contains(may), "{}", ran.stdout);
     assert_eq!(run(&server, &["auth", "whoami", "-o", "name"]).stdout, "ci\n");
+}
+
+#[test]
+fn tokens_are_listed_with_their_roles_and_what_they_may_change() {
+    let token = |name: &str, rights: Value| {
+        let mut token = json!({"name": name, "createdAt": "2026-01-01T00:00:00.000Z", "expiresAt": null, "revokedAt": null});
+        token.as_object_mut().unwrap().extend(rights.as_object().unwrap().clone());
+        token
+    };
+    let tokens = [
+        token("ann", json!({"roles": ["deployer", "operator"]})),
+        token(
+            "ci",
+            json!({"role": "deployer", "roles": ["deployer"], "applications": ["shop"], "channels": ["staging"]}),
+        ),
+        token("old", json!({"role": "viewer"})),
+    ];
+    let server = Server::answering([page("GET /v1/tokens", &tokens)]);
+    let ran = run(&server, &["auth", "token", "list"]);
+    for parts in [
+        ["NAME", "ROLES", "MAY CHANGE"],
+        ["ann", "deployer,operator", "everything"],
+        ["ci", "deployer", "channel staging of application shop"],
+        ["old", "viewer", "nothing"],
+    ] {
+        let is_it = |line: &&str| parts.iter().all(|part| line.contains(part));
+        assert!(ran.stdout.lines().any(|line| is_it(&line)), "{parts:?}: {}", ran.stdout);
+    }
 }
 
 #[test]

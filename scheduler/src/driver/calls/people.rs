@@ -3,7 +3,7 @@
 use engine::State;
 use engine::action::StopReason;
 use engine::event::Event;
-use schema::api::{PauseRequest, RefreshRequest};
+use schema::api::{DecisionRequest, PauseRequest, RefreshRequest};
 use schema::id::{InstanceId, JobId};
 use schema::log_kind::LogKind;
 use schema::status::{Decision, JobKind};
@@ -13,7 +13,7 @@ use super::super::run::DriverLoop;
 use super::super::world::InstanceEntry;
 use super::super::{Ask, Caller, Refusal};
 use super::acknowledge::acknowledgement;
-use super::decide::decision;
+use super::decide::{decision, hears};
 
 impl DriverLoop {
     pub(super) fn person(
@@ -23,6 +23,9 @@ impl DriverLoop {
         ask: Ask,
         caller: &Caller,
     ) -> Result<(), Refusal> {
+        if let Some(names) = self.world.names(id) {
+            caller.reaches_instance(names)?;
+        }
         if self.world.broken.contains_key(&id) && matches!(ask, Ask::Retry) {
             return self.mend(batch, id, caller);
         }
@@ -37,12 +40,7 @@ impl DriverLoop {
         if kept.state.is_deleted() && !matches!(ask, Ask::Approve(_) | Ask::Reject(_)) {
             return Err(deleted(kept));
         }
-        // One yes or no may be about the other channels of the service too.
-        let decide = |request, decided| {
-            let event = decision(kept, request, decided, caller, &label)?;
-            let siblings = self.world.siblings(names.service.0).into_iter();
-            Ok::<_, Refusal>(siblings.map(|sibling| (sibling, event.clone())).collect())
-        };
+        let decide = |request, decided| self.decided(kept, request, decided, caller);
         let events: Vec<(InstanceId, Event)> = match ask {
             Ask::Approve(request) => decide(request, Decision::Approve)?,
             Ask::Reject(request) => decide(request, Decision::Reject)?,
@@ -94,6 +92,22 @@ impl DriverLoop {
         Ok(())
     }
 
+    /// What a yes or a no means, which may be about the other channels of the service too.
+    fn decided(
+        &self,
+        kept: &InstanceEntry,
+        request: DecisionRequest,
+        decided: Decision,
+        caller: &Caller,
+    ) -> Result<Vec<(InstanceId, Event)>, Refusal> {
+        let event = decision(kept, request, decided, caller, &kept.names.label())?;
+        let siblings = self.world.siblings(kept.names.service.0);
+        let others = siblings.iter().filter_map(|id| self.world.instances.get(id));
+        let heard = others.filter(|other| hears(other, kept, &event));
+        caller.reaches(&kept.names.application.1, heard.map(|other| &other.names.channel.1))?;
+        Ok(siblings.into_iter().map(|id| (id, event.clone())).collect())
+    }
+
     pub(super) fn cancel(
         &mut self,
         batch: &mut Batch,
@@ -104,6 +118,9 @@ impl DriverLoop {
             return Err(Refusal::NotFound(format!("{id} is over; there is nothing to cancel")));
         };
         let instance = row.instance;
+        if let Some(names) = self.world.names(instance) {
+            caller.reaches_instance(names)?;
+        }
         if row.ended_at.is_some() && !self.performer.hears(&row.placed()) {
             return Err(Refusal::Conflict(format!(
                 "{id} was given up, and nobody has it any more who could stop it: look for its \

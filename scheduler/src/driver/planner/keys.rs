@@ -1,49 +1,17 @@
-//! Secrets and tokens.
+//! Secrets.
 
 use config::{SECRET_KEY_RULE, is_secret_key};
-use schema::api::{NewToken, TokenRequest};
 use schema::log_kind::LogKind;
-use schema::status::Role;
 use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
 use super::{Planner, entry};
-use crate::clock;
-use crate::secrets::hex;
-use crate::store::{Change, SecretUser, TokenRow};
+use crate::store::{Change, SecretUser};
 
 /// Longest secret, bytes: Linux refuses an environment variable of 128 KiB or more, its name
 /// included.
 const SECRET_LIMIT_BYTES: usize = 96 << 10;
-
-/// Longest name of a token, bytes.
-const TOKEN_NAME_LIMIT_BYTES: usize = 63;
-
-/// What a token's text starts with, so that scanners for leaked secrets find it.
-const TOKEN_PREFIX: &str = "pvn_";
-
-/// A fresh token: the text to hand out, and the row to store.
-pub(in crate::driver) fn token(
-    name: &str,
-    role: Role,
-    now: schema::time::Timestamp,
-    valid_for_seconds: Option<u64>,
-) -> (String, TokenRow) {
-    let text = format!("{TOKEN_PREFIX}{}", hex(&clock::random::<32>()));
-    let expires_at = valid_for_seconds.map(|seconds| {
-        now.plus_ms(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000))
-    });
-    let row = TokenRow {
-        name: name.to_owned(),
-        role,
-        hash: TokenRow::hash(&text),
-        created_at: now,
-        expires_at,
-        revoked_at: None,
-    };
-    (text, row)
-}
 
 impl Planner {
     pub(super) async fn set_secret(
@@ -124,87 +92,6 @@ impl Planner {
         );
         self.commit(Plan {
             changes: vec![Change::SecretDeleted(key)],
-            entries: vec![entry],
-            ..Plan::default()
-        })
-        .await
-    }
-
-    pub(super) async fn create_token(
-        &self,
-        request: TokenRequest,
-        caller: &Caller,
-    ) -> Result<NewToken, Refusal> {
-        let TokenRequest { name, role, valid_for_seconds } = request;
-        let legal =
-            |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@');
-        if name.is_empty()
-            || name.len() > TOKEN_NAME_LIMIT_BYTES
-            || !name.as_bytes().iter().all(legal)
-        {
-            return Err(Refusal::Invalid(format!(
-                "`{name}` is not a token's name: 1 to {TOKEN_NAME_LIMIT_BYTES} letters, digits, \
-                 `.`, `_`, `@` and `-`"
-            )));
-        }
-        if valid_for_seconds == Some(0) {
-            return Err(Refusal::Invalid(format!(
-                "token `{name}` would never be valid; give a time above zero, or none"
-            )));
-        }
-        let (token, row) = token(&name, role, self.now(), valid_for_seconds);
-        let expires_at = row.expires_at;
-        let message = format!("{} makes the token `{name}` with role {role}", caller.who);
-        let entry =
-            entry(LogKind::TokenCreated, caller, message, json!({"name": name, "role": role}));
-        self.commit(Plan {
-            changes: vec![Change::Token(row)],
-            entries: vec![entry],
-            ..Plan::default()
-        })
-        .await?;
-        Ok(NewToken { name, role, token, expires_at })
-    }
-
-    pub(super) async fn revoke_token(&self, name: String, caller: &Caller) -> Result<(), Refusal> {
-        let now = self.now();
-        let Some(token) = self.store.token_named(&name).await? else {
-            return Err(Refusal::NotFound(format!(
-                "token `{name}` does not exist; `pvnctl auth token list` shows those that do"
-            )));
-        };
-        // One that has expired opens nothing any more, but what its owner said yes to still counts.
-        if token.revoked_at.is_some() {
-            return Err(Refusal::Conflict(format!("token `{name}` was revoked already")));
-        }
-        // One that expires is of no help: soon it is none.
-        if token.is_valid(now)
-            && token.role == Role::Admin
-            && self.store.lasting_tokens_beside(Role::Admin, &name).await? == 0
-        {
-            if token.expires_at.is_none() {
-                return Err(Refusal::Conflict(format!(
-                    "`{name}` is the last admin token that does not expire; make another one \
-                     first, with `pvnctl auth token create NAME --role admin` and without \
-                     --valid-for, or nobody can administer this scheduler once the others have \
-                     expired"
-                )));
-            }
-            if self.store.valid_tokens(Role::Admin, now).await? <= 1 {
-                return Err(Refusal::Conflict(format!(
-                    "`{name}` is the last admin token; make another one first, or nobody can \
-                     administer this scheduler"
-                )));
-            }
-        }
-        let entry = entry(
-            LogKind::TokenRevoked,
-            caller,
-            format!("{} revokes the token `{name}`", caller.who),
-            json!({"name": name}),
-        );
-        self.commit(Plan {
-            changes: vec![Change::TokenRevoked { name, at: now }],
             entries: vec![entry],
             ..Plan::default()
         })

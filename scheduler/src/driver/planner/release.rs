@@ -130,7 +130,7 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
         let ReleaseBase { channels, newest, among_others } = from;
-        let wanted = wanted(channels, subject, request)?;
+        let wanted = reached(wanted(channels, subject, request)?, subject, caller)?;
         let seal = RawSeal(&self.sealer);
         let earlier = match &newest {
             Some(newest) => Some(self.values_kept(subject, newest).await?),
@@ -339,6 +339,16 @@ fn no_channel() -> Refusal {
     Refusal::Invalid(
         "a release needs at least one channel; leave `channels` out to mean all".to_owned(),
     )
+}
+
+/// The same channels, where all of them are within the caller's limits.
+fn reached(
+    wanted: BTreeSet<ChannelName>,
+    subject: &ReleaseSubject<'_>,
+    caller: &Caller,
+) -> Result<BTreeSet<ChannelName>, Refusal> {
+    caller.reaches(&subject.application.name, &wanted)?;
+    Ok(wanted)
 }
 
 /// Where a release goes: to the channels that are named, and to what is to come with them.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::driver::masked_document;
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{ConfigSender, Viewer};
 use crate::http::error::{Error, Result};
 use crate::http::extract::{LargeBody, PathParams, Query, page};
 use crate::http::limits::CONFIG_FILE_BYTES;
@@ -169,9 +169,10 @@ fn not_stored(key: &StoredDocumentKey, asked: Option<u64>, versions: &[DocumentV
 
 async fn apply(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    sender: ConfigSender,
     LargeBody(request): LargeBody<ConfigsRequest>,
 ) -> Result<Json<ConfigsResult>> {
+    let caller = sender.caller(request.dry_run)?;
     for file in &request.files {
         let parts = std::iter::once((&file.path, file.text.len()))
             .chain(file.attachments.iter().map(|(path, text)| (path, text.len())));

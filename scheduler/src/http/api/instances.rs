@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::services::find;
 use crate::driver::{Ask, Caller, InstanceTarget};
 use crate::http::Api;
-use crate::http::access::{Admin, Approver, Viewer};
+use crate::http::access::{Approver, DryRunner, Operator, Viewer};
 use crate::http::error::Result;
 use crate::http::extract::{JsonBody, PathParams};
 use crate::http::lookup::no_channel;
@@ -132,7 +132,7 @@ async fn reject(
 
 async fn pause(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     JsonBody(request): JsonBody<PauseRequest>,
 ) -> Result<Json<Instance>> {
@@ -141,7 +141,7 @@ async fn pause(
 
 async fn resume(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     _: JsonBody<Nothing>,
 ) -> Result<Json<Instance>> {
@@ -150,7 +150,7 @@ async fn resume(
 
 async fn refresh(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     JsonBody(request): JsonBody<RefreshRequest>,
 ) -> Result<Json<Instance>> {
@@ -159,7 +159,7 @@ async fn refresh(
 
 async fn retry(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     _: JsonBody<Nothing>,
 ) -> Result<Json<Instance>> {
@@ -168,7 +168,7 @@ async fn retry(
 
 async fn acknowledge(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     JsonBody(request): JsonBody<AcknowledgeRequest>,
 ) -> Result<Json<Instance>> {
@@ -177,7 +177,7 @@ async fn acknowledge(
 
 async fn run(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    DryRunner(caller): DryRunner,
     PathParams(which): PathParams<Which>,
     JsonBody(request): JsonBody<RunRequest>,
 ) -> Result<Json<RunStarted>> {

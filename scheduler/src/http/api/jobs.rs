@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{Operator, Viewer};
 use crate::http::error::Result;
 use crate::http::extract::{EmptyBody, JsonBody, PathParams, Query, page};
 use crate::http::lookup::{job, no_job, scope};
@@ -88,7 +88,7 @@ pub(in crate::http) async fn find(api: &Api, id: &str) -> Result<Job> {
 
 async fn cancel(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     _: JsonBody<EmptyBody>,
 ) -> Result<Json<Job>> {

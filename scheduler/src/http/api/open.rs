@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use schema::status::Role;
+use schema::access::Capability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,7 +129,7 @@ async fn notes(api: &Api) -> Result<Vec<String>> {
 async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Result<MetricsText> {
     if !api.open_metrics {
         let (parts, _) = request.into_parts();
-        access::caller(&parts, &api, Role::Viewer).await?;
+        access::caller(&parts, &api, Capability::Read).await?;
     }
     let mut numbers = api.driver.metrics().await?;
     numbers.extend(api.store.pruned().metrics());

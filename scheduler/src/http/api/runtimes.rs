@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::driver::CheckedInstances;
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{Operator, Viewer};
 use crate::http::error::{Error, Result};
 use crate::http::extract::{EmptyBody, JsonBody, Paging, PathParams, Query, page};
 use crate::http::lookup::scope;
@@ -125,7 +125,7 @@ async fn eject(
 
 async fn check(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     Query(query): Query<CheckQuery>,
     _: JsonBody<EmptyBody>,
@@ -142,7 +142,7 @@ async fn check(
 
 async fn resume(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     _: JsonBody<EmptyBody>,
 ) -> Result<Json<Runtime>> {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{Deployer, Viewer};
 use crate::http::error::Result;
 use crate::http::extract::{JsonBody, PathParams, Query, page};
 use crate::http::lookup::{application, no_service};
@@ -100,7 +100,7 @@ pub(in crate::http) async fn find(api: &Api, app: &str, service: &str) -> Result
 
 async fn push(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Deployer(caller): Deployer,
     PathParams(which): PathParams<Which>,
     JsonBody(request): JsonBody<PushRequest>,
 ) -> Result<Json<Pushed>> {
@@ -109,7 +109,7 @@ async fn push(
 
 async fn rollback(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Deployer(caller): Deployer,
     PathParams(which): PathParams<Which>,
     JsonBody(request): JsonBody<RollbackRequest>,
 ) -> Result<Json<Pushed>> {

@@ -16,6 +16,7 @@ use crate::http::error::{Error, Result};
 use crate::http::extract::JsonBody;
 use crate::http::openapi::{HandlerInput, Operation, RouteDescription, Routes, about};
 use crate::secrets::hex;
+use crate::store::TokenRow;
 
 /// How long a token lasts that a client got by a link: it lies on somebody's laptop, and whoever
 /// uses it daily signs in again once a month.
@@ -23,8 +24,8 @@ const TOKEN_LASTS: Duration = Duration::from_hours(30 * 24);
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "Needs no token: the code of the link, which is used up, stands for one. \
-                       The token that comes of it has the same role, and a name and an end of \
-                       its own.";
+                       The token that comes of it may do the same, and has a name and an end \
+                       of its own.";
     routes.post(
         "/v1/sign-in",
         sign_in,
@@ -66,12 +67,17 @@ async fn sign_in(
         Some(row) => admitted(Some(row), &api)?,
         None => return Err(used_up()),
     };
+    let TokenRow { name, rights, .. } = row;
+    let texts = |names: Vec<String>| (!names.is_empty()).then_some(names);
     let made = TokenRequest {
         name: format!("login-{}", hex(&clock::random::<8>())),
-        role: row.role,
         valid_for_seconds: Some(TOKEN_LASTS.as_secs()),
+        roles: rights.roles.to_vec(),
+        applications: texts(rights.scope.applications.iter().map(ToString::to_string).collect()),
+        channels: texts(rights.scope.channels.iter().map(ToString::to_string).collect()),
+        ..TokenRequest::default()
     };
-    Ok(Json(api.driver.create_token(made, Caller { who: row.name, origin }).await?))
+    Ok(Json(api.driver.create_token(made, Caller::unlimited(name, origin)).await?))
 }
 
 fn used_up() -> Error {

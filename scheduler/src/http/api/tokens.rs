@@ -19,7 +19,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get(
             "/v1/tokens",
             list,
-            about("listTokens", "tokens", "Names and roles of tokens, never values"),
+            about("listTokens", "tokens", "Tokens with what each may do and where, never values"),
         )
         .post(
             "/v1/tokens",

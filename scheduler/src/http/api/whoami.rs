@@ -10,16 +10,10 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.get(
         "/v1/whoami",
         whoami,
-        about("whoami", "tokens", "The token that asks: its name, role and validity"),
+        about("whoami", "tokens", "The token that asks: its name, what it may, its validity"),
     )
 }
 
 async fn whoami(Viewer(token): Viewer) -> Json<Token> {
-    Json(Token {
-        name: token.name,
-        role: token.role,
-        created_at: token.created_at,
-        expires_at: token.expires_at,
-        revoked_at: token.revoked_at,
-    })
+    Json(token.shown())
 }

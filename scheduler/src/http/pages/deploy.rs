@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::door::FormBody;
 use super::{frame, on_to, page};
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{Deployer, Viewer};
 use crate::http::api::find_service;
 use crate::http::error::Result;
 use crate::http::extract::PathParams;
@@ -126,7 +126,7 @@ fn request(form: Vec<(String, String)>, last: &BTreeMap<String, String>) -> Push
 
 async fn release(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Deployer(caller): Deployer,
     PathParams(which): PathParams<Which>,
     FormBody(form): FormBody<Vec<(String, String)>>,
 ) -> Result<Response> {

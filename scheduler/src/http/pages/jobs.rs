@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::output::{LineFollower, OutputPlace, printed};
 use super::{frame, given, on_to, page, word};
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{Operator, Viewer};
 use crate::http::api::{find_job, placed, read_output};
 use crate::http::error::{Error, Result};
 use crate::http::extract::{self, PathParams, Query};
@@ -147,7 +147,7 @@ async fn output(
 
 async fn cancel(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
 ) -> Result<Response> {
     api.driver.cancel_job(job_id(&which.job)?, caller).await?;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::door::FormBody;
 use super::{frame, given, on_to, page};
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{Deployer, Viewer};
 use crate::http::api::find_service;
 use crate::http::error::Result;
 use crate::http::extract::{PathParams, Query};
@@ -69,7 +69,7 @@ async fn releases(api: &Api, service: &Service) -> Result<(Option<Release>, Vec<
 
 async fn go_back(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Deployer(caller): Deployer,
     PathParams(which): PathParams<Which>,
     FormBody(form): FormBody<Vec<(String, String)>>,
 ) -> Result<Response> {

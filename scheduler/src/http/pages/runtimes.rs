@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{frame, page};
 use crate::driver::CheckedInstances;
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{Operator, Viewer};
 use crate::http::api::find_runtime;
 use crate::http::error::Result;
 use crate::http::extract::PathParams;
@@ -43,7 +43,7 @@ async fn runtime(
 
 async fn check(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     Viewer(token): Viewer,
     PathParams(which): PathParams<Which>,
 ) -> Result<Response> {

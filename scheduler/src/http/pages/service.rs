@@ -14,7 +14,7 @@ use super::door::FormBody;
 use super::{frame, given, on_to, page, word};
 use crate::driver::{Ask, Caller, InstanceTarget};
 use crate::http::Api;
-use crate::http::access::{Admin, Approver, Viewer};
+use crate::http::access::{Approver, DryRunner, Operator, Viewer};
 use crate::http::api::find_service;
 use crate::http::error::Result;
 use crate::http::extract::{PathParams, Query};
@@ -174,7 +174,7 @@ async fn reject(
 
 async fn pause(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(path): PathParams<ChannelPath>,
 ) -> Result<Response> {
     ask(&api, path, Ask::Pause(PauseRequest::default()), caller).await
@@ -182,7 +182,7 @@ async fn pause(
 
 async fn resume(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(path): PathParams<ChannelPath>,
 ) -> Result<Response> {
     ask(&api, path, Ask::Resume, caller).await
@@ -190,7 +190,7 @@ async fn resume(
 
 async fn refresh(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(path): PathParams<ChannelPath>,
 ) -> Result<Response> {
     ask(&api, path, Ask::Refresh(RefreshRequest { try_again: false }), caller).await
@@ -198,7 +198,7 @@ async fn refresh(
 
 async fn retry(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(path): PathParams<ChannelPath>,
 ) -> Result<Response> {
     ask(&api, path, Ask::Retry, caller).await
@@ -214,7 +214,7 @@ struct DryRunForm {
 /// Runs a command now, and shows what it prints.
 async fn run(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    DryRunner(caller): DryRunner,
     PathParams(path): PathParams<ChannelPath>,
     FormBody(form): FormBody<DryRunForm>,
 ) -> Result<Response> {

@@ -11,6 +11,7 @@ use super::faults::silent_apply;
 use super::round::tidy_world;
 use super::{APPROVAL, Rig, TWO_CHANNELS, any_plan, caller, target};
 
+mod limits;
 mod tokens;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -115,8 +115,7 @@ impl Template {
         rig.handle.set_secret("key".to_owned(), b"one".to_vec(), caller("root")).await.unwrap();
         rig.handle.set_secret("gone".to_owned(), b"two".to_vec(), caller("root")).await.unwrap();
         rig.handle.delete_secret("gone".to_owned(), caller("root")).await.unwrap();
-        let token =
-            TokenRequest { name: "eve".to_owned(), role: Role::Viewer, valid_for_seconds: None };
+        let token = TokenRequest::new("eve", Role::Viewer);
         rig.handle.create_token(token, caller("root")).await.unwrap();
         let status = async |application: &str, wanted: Status| {
             let service = rig.store.service(application, "web").await.unwrap().unwrap();

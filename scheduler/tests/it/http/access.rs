@@ -10,52 +10,6 @@ use serde_json::json;
 use super::{Service, request, token};
 use crate::store::at;
 
-/// What each role may; `*` stands for something that is not there, so that nothing is changed.
-const RIGHTS: &[(&str, &str, Role)] = &[
-    ("GET", "/v1/services", Role::Viewer),
-    ("GET", "/v1/events", Role::Viewer),
-    ("GET", "/v1/whoami", Role::Viewer),
-    ("GET", "/v1/secrets", Role::Viewer),
-    ("GET", "/metrics", Role::Viewer),
-    ("POST", "/v1/applications/app/services/x/channels/c/approve", Role::Approver),
-    ("POST", "/v1/applications/app/services/x/channels/c/reject", Role::Approver),
-    ("POST", "/v1/applications/app/services/x/channels/c/pause", Role::Admin),
-    ("POST", "/v1/applications/app/services/x/channels/c/acknowledge", Role::Admin),
-    ("POST", "/v1/applications/app/services/x/channels/c/run", Role::Admin),
-    ("POST", "/v1/applications/app/services/x/push", Role::Admin),
-    ("POST", "/v1/configs", Role::Admin),
-    ("POST", "/v1/runtimes/x/check", Role::Admin),
-    ("POST", "/v1/runtimes/x/resume", Role::Admin),
-    ("PUT", "/v1/secrets/x", Role::Admin),
-    ("DELETE", "/v1/secrets/x", Role::Admin),
-    ("GET", "/v1/tokens", Role::Admin),
-    ("POST", "/v1/tokens", Role::Admin),
-];
-
-#[tokio::test]
-async fn each_role_may_do_what_it_may_and_nothing_more() {
-    let service = Service::start().await;
-    for (method, path, needed) in RIGHTS {
-        let answer = service.ask(request(method, path, None, Body::empty())).await;
-        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{method} {path} without token");
-        for role in Role::ALL {
-            let answer =
-                service.ask(request(method, path, Some(role.as_str()), Body::empty())).await;
-            let refused = answer.status == StatusCode::FORBIDDEN;
-            assert_eq!(refused, role < needed, "{method} {path} as {role}: {}", answer.status);
-            if refused {
-                assert!(
-                    answer.detail().starts_with(&format!(
-                        "the token `{role}` has the role {role} and this needs {needed}"
-                    )),
-                    "{}",
-                    answer.detail()
-                );
-            }
-        }
-    }
-}
-
 #[tokio::test]
 async fn health_schemas_and_the_document_are_open() {
     let service = Service::start().await;

@@ -51,7 +51,7 @@ async fn a_refusal_reads_the_body_to_its_end_and_a_flood_not() {
     let mib = axum::body::Bytes::from(vec![b' '; MIB]);
     for (method, path, token, status) in [
         ("POST", "/v1/configs", None, StatusCode::UNAUTHORIZED),
-        ("POST", "/v1/configs", Some("viewer"), StatusCode::FORBIDDEN),
+        ("PUT", "/v1/secrets/x", Some("viewer"), StatusCode::FORBIDDEN),
         ("PUT", "/v1/jobs/x/report", None, StatusCode::UNAUTHORIZED),
         ("POST", "/v1/nothing", Some("admin"), StatusCode::NOT_FOUND),
         ("PUT", "/v1/configs", Some("admin"), StatusCode::METHOD_NOT_ALLOWED),

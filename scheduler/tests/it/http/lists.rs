@@ -41,7 +41,8 @@ async fn tokens_page_by_page_are_all_of_them_once() {
             None => break,
         }
     }
-    assert_eq!(Value::from(names), serde_json::json!(["admin", "approver", "viewer"]));
+    let roles = serde_json::json!(["admin", "approver", "deployer", "operator", "viewer"]);
+    assert_eq!(Value::from(names), roles);
 }
 
 #[tokio::test]

@@ -7,7 +7,6 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::store::{Change, Commit};
-use schema::status::Role;
 
 use super::{Answer, Service, request};
 use crate::store::at;
@@ -121,36 +120,19 @@ async fn a_link_of_the_daemon_signs_in_once() {
 }
 
 #[tokio::test]
-async fn what_is_done_needs_the_role_that_the_api_asks_for_and_a_page_of_ours() {
+async fn what_is_done_needs_a_page_of_ours() {
     let service = Service::start().await;
     service.push().await;
-    let path = |action: &str| format!("/applications/app/services/web/channels/staging/{action}");
-    for (action, needed) in [
-        ("approve", Role::Approver),
-        ("reject", Role::Approver),
-        ("pause", Role::Admin),
-        ("resume", Role::Admin),
-        ("refresh", Role::Admin),
-        ("retry", Role::Admin),
-    ] {
-        for role in Role::ALL {
-            let cookie = service.sign_in(role.as_str()).await;
-            let answer =
-                service.ask(browser("POST", &path(action), &cookie, "approval=apr-x")).await;
-            let refused = answer.status == StatusCode::FORBIDDEN;
-            assert_eq!(refused, *role < needed, "{action} as {role}: {}", answer.status);
-            assert!(!refused || answer.html().contains("has the role"), "{action} as {role}");
-        }
-    }
+    let path = "/applications/app/services/web/channels/staging/pause";
     let cookie = service.sign_in("admin").await;
     for site in ["cross-site", "same-site", "none"] {
-        let mut foreign = browser("POST", &path("pause"), &cookie, "");
+        let mut foreign = browser("POST", path, &cookie, "");
         foreign.headers_mut().insert("sec-fetch-site", site.parse().unwrap());
         assert_eq!(service.ask(foreign).await.status, StatusCode::FORBIDDEN, "{site}");
     }
     let shown = service.get("/v1/applications/app/services/web/channels/staging").await;
     assert_eq!(shown.json()["paused"], false, "{}", shown.json());
-    let done = service.ask(browser("POST", &path("pause"), &cookie, "")).await;
+    let done = service.ask(browser("POST", path, &cookie, "")).await;
     assert_eq!(done.headers["location"], "/applications/app/services/web?channel=staging");
     let shown = service.get("/v1/applications/app/services/web/channels/staging").await;
     assert_eq!(shown.json()["paused"], true);

@@ -1,6 +1,7 @@
 //! Lists are paged, filtered and counted in the database.
 
 use pvn_scheduler::store::{Change, Commit, EventFilter, PageRequest, ServiceFilter, TokenRow};
+use schema::access::{RoleSet, TokenRights, TokenScope};
 use schema::api::LogEntry;
 use schema::status::{Role, Status};
 
@@ -148,11 +149,52 @@ async fn secrets_are_sealed_at_rest_and_listed_without_values() {
 }
 
 #[tokio::test]
+async fn rights_of_a_token_are_read_as_they_were_given_and_a_damaged_limit_is_no_limit_less() {
+    let fresh = Fresh::open().await;
+    let token = |name: &str, rights: TokenRights| {
+        Change::Token(TokenRow {
+            name: name.into(),
+            rights,
+            hash: TokenRow::hash(name),
+            created_at: at(1),
+            expires_at: None,
+            revoked_at: None,
+        })
+    };
+    let limited = TokenRights {
+        roles: RoleSet::new([Role::Operator, Role::Deployer]).unwrap(),
+        scope: TokenScope {
+            applications: ["shop", "web"].map(|name| name.parse().unwrap()).into(),
+            channels: ["eu".parse().unwrap()].into(),
+        },
+    };
+    let changes = vec![token("ci", limited.clone()), token("root", Role::Admin.into())];
+    fresh.store.commit(&Commit { changes, ..Commit::default() }).await.unwrap();
+    let rights = async |name: &str| fresh.store.token_named(name).await.unwrap().unwrap().rights;
+    assert_eq!(rights("ci").await, limited);
+    assert_eq!(rights("root").await, Role::Admin.into());
+    // As an older program wrote it.
+    fresh.edit("UPDATE tokens SET role = 'approver' WHERE name = 'root'").await;
+    assert_eq!(rights("root").await, Role::Approver.into());
+    for (column, damage) in [
+        ("applications", "UPDATE tokens SET applications = '' WHERE name = 'ci'"),
+        ("channels", "UPDATE tokens SET channels = 'eu,' WHERE name = 'ci'"),
+        ("role", "UPDATE tokens SET role = 'admin,owner' WHERE name = 'ci'"),
+        ("role", "UPDATE tokens SET role = '' WHERE name = 'ci'"),
+    ] {
+        fresh.edit(damage).await;
+        let told = fresh.store.token_named("ci").await.unwrap_err().to_string();
+        assert!(told.contains("row name = \"ci\"") && told.contains(column), "{told}");
+        fresh.edit("UPDATE tokens SET applications = NULL, channels = NULL").await;
+    }
+}
+
+#[tokio::test]
 async fn a_token_opens_until_it_expires_or_is_revoked_and_its_name_is_never_used_again() {
     let fresh = Fresh::open().await;
     let token = TokenRow {
         name: "eve".into(),
-        role: Role::Admin,
+        rights: Role::Admin.into(),
         hash: TokenRow::hash("text"),
         created_at: at(1),
         expires_at: Some(at(10)),

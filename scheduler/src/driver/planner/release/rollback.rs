@@ -39,6 +39,7 @@ impl Planner {
                 Some(named?)
             }
         };
+        caller.reaches(&application.name, channels.iter().flatten())?;
         let Some(version) = &request.version else {
             let (target, channels, warnings) = self.before(&subject, channels.as_ref()).await?;
             let mut pushed = self.go_back(&subject, &target, Some(&channels), caller, None).await?;
@@ -59,7 +60,7 @@ impl Planner {
     /// What the engine asks for. When it cannot be done, the instance stays FAILED and says why.
     /// Returns whether what came of it is stored.
     pub(in crate::driver::planner) async fn auto_rollback(&mut self, rollback: &Rollback) -> bool {
-        let caller = Caller { who: ENGINE.to_owned(), origin: "local".to_owned() };
+        let caller = Caller::unlimited(ENGINE, "local");
         let refused = match self.try_auto_rollback(rollback, &caller).await {
             Ok(()) => return true,
             Err(refused) => refused,
@@ -137,6 +138,7 @@ impl Planner {
                 target.version
             )));
         }
+        caller.reaches(&subject.application.name, &wanted)?;
         let is_for_all = channels.is_none();
         let id = ReleaseId::from_bytes(clock::random());
         let number = subject.service.release_count.max(self.releases_above) + 1;

@@ -23,8 +23,7 @@ async fn asking_two_people() -> Rig {
 async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
     let rig = asking_two_people().await;
     for name in ["ann", "bob"] {
-        let request =
-            TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
+        let request = TokenRequest::new(name, Role::Approver);
         rig.handle.create_token(request, caller("eve")).await.unwrap();
     }
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("ann")).await.unwrap();
@@ -52,7 +51,7 @@ async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
 async fn p2_a_token_that_has_expired_can_be_revoked_once_for_the_yes_that_was_given_with_it() {
     let rig = asking_two_people().await;
     let request =
-        TokenRequest { name: "ann".into(), role: Role::Approver, valid_for_seconds: Some(1) };
+        TokenRequest { valid_for_seconds: Some(1), ..TokenRequest::new("ann", Role::Approver) };
     let made = rig.handle.create_token(request, caller("eve")).await.unwrap();
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("ann")).await.unwrap();
     Clock::System.sleep_until(made.expires_at.unwrap()).await;
@@ -84,7 +83,7 @@ async fn secrets_count_their_versions_and_names_of_tokens_are_never_used_again()
         Err(Refusal::NotFound(_))
     ));
 
-    let request = TokenRequest { name: "ci".into(), role: Role::Admin, valid_for_seconds: None };
+    let request = TokenRequest::new("ci", Role::Admin);
     let made = rig.handle.create_token(request.clone(), caller("eve")).await.unwrap();
     assert!(rig.store.token(&made.token).await.unwrap().is_some());
     let again = rig.handle.create_token(request, caller("eve")).await.unwrap_err();
@@ -101,7 +100,7 @@ async fn the_last_admin_token_that_does_not_expire_is_not_revoked_whoever_else_i
  {
     let rig = Rig::start(tidy_world()).await;
     let make = async |name: &str, valid_for_seconds| {
-        let request = TokenRequest { name: name.into(), role: Role::Admin, valid_for_seconds };
+        let request = TokenRequest { valid_for_seconds, ..TokenRequest::new(name, Role::Admin) };
         rig.handle.create_token(request, caller("eve")).await.unwrap();
     };
     let revoke = async |name: &str| rig.handle.revoke_token(name.into(), caller("eve")).await;
@@ -124,8 +123,7 @@ async fn the_last_admin_token_that_does_not_expire_is_not_revoked_whoever_else_i
 async fn two_tokens_differ_by_more_than_case_so_that_nobody_is_two_people() {
     let rig = Rig::start(tidy_world()).await;
     let make = async |name: &str| {
-        let request =
-            TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
+        let request = TokenRequest::new(name, Role::Approver);
         rig.handle.create_token(request, caller("eve")).await
     };
     make("Alice").await.unwrap();
