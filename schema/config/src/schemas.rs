@@ -3,6 +3,7 @@
 //! schema` prints [`CONFIG`].
 
 mod editor;
+mod examples;
 mod manual;
 mod words;
 

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use super::examples::EXAMPLES;
 use crate::json_schema::snake_case;
 
 const HEAD: &str = "# The config file
@@ -45,7 +46,8 @@ the JSON Schema for editors: with the YAML language server, write `# yaml-langua
 - All problems of all files are told at once, and nothing is stored unless there are none.
 
 In the tables **bold** fields are required. *Exactly one* and *at most one* name the groups of \
-                    which not more may be given.
+                    which not more may be given. The
+examples are whole and fit together; `examples/` has some that run.
 ";
 
 /// The text of `docs/config.md` for a schema of the reader's form.
@@ -83,6 +85,9 @@ pub(super) fn of(schema: &Value) -> String {
     for name in wanted {
         if let Some(definition) = definitions.get(&name).and_then(Value::as_object) {
             section(&mut text, &name, definition, &definitions);
+        }
+        for (_, example) in EXAMPLES.iter().filter(|(of, _)| *of == name) {
+            let _ = write!(text, "\n```yaml\n{example}```\n");
         }
     }
     text
