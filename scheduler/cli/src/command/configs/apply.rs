@@ -12,6 +12,7 @@ use crate::diagnostics;
 use crate::diff;
 use crate::failure::Failure;
 use crate::files;
+use crate::short;
 use crate::wait::{self, Goal};
 
 const EXAMPLES: &str = "\
@@ -129,7 +130,10 @@ fn done(result: &ConfigsResult) -> String {
     for pushed in &result.pushed {
         text += &format!(
             "released {} of {}/{} as {}\n",
-            pushed.version, pushed.application, pushed.service, pushed.release
+            pushed.version,
+            pushed.application,
+            pushed.service,
+            short::id(&pushed.release.to_string())
         );
     }
     text

@@ -10,6 +10,7 @@ use crate::address::{ChannelArgument, InstancePath};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::short;
 use crate::table::{harmless, one_line};
 
 /// What both can be told.
@@ -160,7 +161,11 @@ pub(super) async fn send(
     };
     console.done(
         &now,
-        &format!("{line}{whose} is {}: {}", now.status, instance.named().text(&now.message)),
+        &format!(
+            "{line}{whose} is {}: {}",
+            now.status,
+            short::sentence(&instance.named().text(&now.message))
+        ),
     )
 }
 

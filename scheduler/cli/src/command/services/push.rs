@@ -8,6 +8,7 @@ use crate::args::{Params, WaitArguments, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::short;
 use crate::wait::{self, Goal};
 
 const EXAMPLES: &str = "\
@@ -97,7 +98,10 @@ pub(super) async fn released(
 }
 
 fn tell(pushed: &Pushed, console: &mut Console) -> Result<(), Failure> {
-    console.print(pushed, |_| format!("released {} as {}\n", pushed.version, pushed.release))?;
+    console.print(pushed, |_| {
+        let release = short::id(&pushed.release.to_string());
+        format!("released {} as {release}\n", pushed.version)
+    })?;
     for warning in &pushed.warnings {
         console.say(&format!("warning: {warning}"))?;
     }

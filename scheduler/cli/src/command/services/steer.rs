@@ -9,6 +9,7 @@ use crate::address::ChannelArgument;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::short;
 
 /// What can be typed after `pause`.
 #[derive(Debug, Args)]
@@ -72,7 +73,7 @@ async fn send<T: Serialize>(
             "{done}: {}; it is {}: {}",
             instance.say(),
             now.status,
-            instance.named().text(&now.message)
+            short::sentence(&instance.named().text(&now.message))
         ),
     )
 }
