@@ -63,4 +63,5 @@ mod skips;
 mod terraform;
 mod tls;
 mod tools;
+mod tutorial;
 mod wrapper;
