@@ -40,6 +40,24 @@ fn every_rule_has_a_test_of_its_number() {
 }
 
 #[test]
+fn the_sizes_are_those_of_the_benchmarks() {
+    let measured = text("docs/scheduler-benchmark.md") + &text("docs/kubernetes-benchmark.md");
+    let page = text("docs/operating.md");
+    let (_, sizes) = page.split_once("\n## Sizes\n").expect("the page has them");
+    let sizes = sizes.split("\n## ").next().unwrap_or_default();
+    let cells = sizes.lines().filter_map(|row| row.strip_prefix("| ")?.strip_suffix(" |"));
+    let numbers: Vec<&str> = cells
+        .filter_map(|row| row.split_once(" | "))
+        .flat_map(|(_, value)| value.split([' ', ',']))
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    assert!(numbers.len() > 8, "{numbers:?}");
+    let unknown: Vec<_> =
+        numbers.into_iter().filter(|number| !measured.contains(*number)).collect();
+    assert!(unknown.is_empty(), "no benchmark has {unknown:?}");
+}
+
+#[test]
 fn every_link_of_the_docs_leads_to_a_file() {
     let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "images/README.md"]
         .map(|page| repository().join(page));

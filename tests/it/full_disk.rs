@@ -162,6 +162,8 @@ fn p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new() {
     assert_eq!(scheduler.channel("s0", "c0")["channel"], "c0", "reading goes on");
     assert!(scheduler.exited().is_none(), "it goes on");
     assert_eq!(files.ledger().len(), applies, "nothing new is started");
+    let metrics = scheduler.get("/metrics").expect("it answers").1;
+    assert!(metrics.contains("\npvn_ready 0\n"), "{metrics}");
     assert!(
         scheduler.data().join("pvn.db-reserve").exists(),
         "what is left of the reserve is kept for the next time"

@@ -42,6 +42,7 @@ mod left;
 mod local_root;
 mod logs;
 mod manifests;
+mod metrics;
 mod one_path;
 mod other_database;
 mod other_user;

@@ -82,15 +82,7 @@ async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
             "the database could not be read within {within} s: its disk hangs or is overloaded"
         )))
     });
-    let mut health = api.driver.health().borrow().clone();
-    // Where nothing is due nothing is stored, and deciding cannot know; whoever keeps the database
-    // does.
-    if health == driver::Health::Ready
-        && let Some(Unrenewed { why, since }) = api.store.unrenewed()
-    {
-        health = driver::Health::Degraded { why, since };
-    }
-    match health {
+    match health(&api) {
         driver::Health::Ready => {
             Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken(), notes: read? }))
         }
@@ -98,6 +90,19 @@ async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
             let goes_on = if read.is_ok() { "; reading goes on" } else { "" };
             Err(Error::unavailable(format!("nothing new is started since {since}: {why}{goes_on}")))
         }
+    }
+}
+
+/// Whether it can decide and store, without asking anybody.
+fn health(api: &Api) -> driver::Health {
+    let health = api.driver.health().borrow().clone();
+    // Where nothing is due nothing is stored, and deciding cannot know; whoever keeps the database
+    // does.
+    match (health, api.store.unrenewed()) {
+        (driver::Health::Ready, Some(Unrenewed { why, since })) => {
+            driver::Health::Degraded { why, since }
+        }
+        (health, _) => health,
     }
 }
 
@@ -133,6 +138,8 @@ async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Res
     }
     let mut numbers = api.driver.metrics().await?;
     numbers.extend(api.store.pruned().metrics());
+    let is_ready = health(&api) == driver::Health::Ready;
+    numbers.insert("pvn_ready".to_owned(), f64::from(u8::from(is_ready)));
     Ok(MetricsText(exposition(&numbers)))
 }
 
