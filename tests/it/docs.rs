@@ -1,5 +1,6 @@
 //! The pages that no type emits say all that there is, and their links lead somewhere.
 
+use schema::cause::CauseCode;
 use schema::status::{JobStatus, Reason, Status};
 use tests::programs::repository;
 
@@ -39,6 +40,42 @@ fn every_rule_has_a_test_of_its_number() {
     assert!(untested.is_empty(), "rules without a test: {untested:?}");
 }
 
+/// The headings of a page, as they stand there.
+fn headings(page: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    page.lines().filter_map(move |line| {
+        is_code ^= line.starts_with("```");
+        let title = line.trim_start_matches('#');
+        (!is_code && title.len() < line.len()).then(|| title.strip_prefix(' ')).flatten()
+    })
+}
+
+/// What a link to a heading ends with: as GitHub and most renderers make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn every_cause_has_an_anchor_of_its_code_where_the_docs_say_what_to_do() {
+    let page = text("docs/causes.md");
+    let told: Vec<_> = headings(&page)
+        .filter_map(|title| title.strip_prefix('`')?.strip_suffix('`'))
+        .map(str::to_owned)
+        .collect();
+    let (mut sorted, mut codes) =
+        (told.clone(), CauseCode::ALL.iter().map(CauseCode::to_string).collect::<Vec<_>>());
+    sorted.sort();
+    codes.sort();
+    assert_eq!(sorted, codes, "one heading for each code");
+    for code in told {
+        assert_eq!(anchor(&format!("`{code}`")), code.to_lowercase());
+        let (_, rest) = page.split_once(&format!("\n### `{code}`\n")).expect("it is a heading");
+        let said = rest.split("\n#").next().unwrap_or_default().trim();
+        assert!(said.len() > 30, "{code}: what is to be done?");
+    }
+}
+
 #[test]
 fn the_sizes_are_those_of_the_benchmarks() {
     let measured = text("docs/scheduler-benchmark.md") + &text("docs/kubernetes-benchmark.md");
@@ -58,7 +95,7 @@ fn the_sizes_are_those_of_the_benchmarks() {
 }
 
 #[test]
-fn every_link_of_the_docs_leads_to_a_file() {
+fn every_link_of_the_docs_leads_somewhere() {
     let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "images/README.md"]
         .map(|page| repository().join(page));
     let docs =
@@ -68,13 +105,18 @@ fn every_link_of_the_docs_leads_to_a_file() {
         for link in
             said.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
         {
-            let (file, _) = link.split_once('#').unwrap_or((link, ""));
-            let to = page.parent().unwrap().join(file);
-            assert!(
-                link.contains("://") || file.is_empty() || to.exists(),
-                "{}: {link}",
-                page.display()
-            );
+            let (file, part) = link.split_once('#').unwrap_or((link, ""));
+            if link.contains("://") {
+                continue;
+            }
+            let to = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            assert!(to.exists(), "{}: {link}", page.display());
+            let is_there =
+                part.is_empty() || headings(&text(&to)).any(|heading| anchor(heading) == part);
+            assert!(is_there, "{}: {link} leads to no heading", page.display());
         }
     }
 }
