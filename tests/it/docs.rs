@@ -1,5 +1,8 @@
 //! The pages that no type emits say all that there is, and their links lead somewhere.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use schema::cause::CauseCode;
 use schema::status::{JobStatus, Reason, Status};
 use tests::programs::repository;
@@ -94,13 +97,49 @@ fn the_sizes_are_those_of_the_benchmarks() {
     assert!(unknown.is_empty(), "no benchmark has {unknown:?}");
 }
 
-#[test]
-fn every_link_of_the_docs_leads_somewhere() {
+/// The pages that people read.
+fn pages() -> impl Iterator<Item = PathBuf> {
     let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "images/README.md"]
         .map(|page| repository().join(page));
-    let docs =
-        std::fs::read_dir(repository().join("docs")).unwrap().map(|file| file.unwrap().path());
-    for page in pages.into_iter().chain(docs) {
+    let docs = std::fs::read_dir(repository().join("docs")).expect("the docs can be listed");
+    let docs = docs.map(|file| file.expect("an entry can be read").path());
+    pages.into_iter().chain(docs).filter(|page| page.extension().is_some_and(|of| of == "md"))
+}
+
+#[test]
+fn every_command_of_pvnctl_that_the_docs_name_is_one() {
+    let reference = text("docs/pvnctl-commands.md");
+    let known: BTreeSet<&str> = headings(&reference).collect();
+    assert!(known.contains("pvnctl services push"), "{known:?}");
+    let is_group =
+        |command: &str| known.iter().any(|known| known.starts_with(&format!("{command} ")));
+    let mut strangers = BTreeSet::new();
+    for page in pages() {
+        for named in text(&page).split("`pvnctl ").skip(1) {
+            let mut words = named.split(|c: char| !(c.is_ascii_lowercase() || c == '-'));
+            let [first, second] = [(); 2].map(|()| words.next().unwrap_or_default());
+            let command = format!("pvnctl {first}");
+            let whole = format!("{command} {second}");
+            let is_known = match second {
+                _ if first.is_empty() || first.starts_with('-') => true,
+                "" => known.contains(&*command),
+                // Nouns are taken in the singular too.
+                _ if is_group(&command) => {
+                    known.contains(&*whole) || known.contains(&*format!("{whole}s"))
+                }
+                _ => known.contains(&*command),
+            };
+            if !is_known {
+                strangers.insert(format!("{}: {whole}", page.display()));
+            }
+        }
+    }
+    assert!(strangers.is_empty(), "no such command: {strangers:#?}");
+}
+
+#[test]
+fn every_link_of_the_docs_leads_somewhere() {
+    for page in pages() {
         let said = text(&page);
         for link in
             said.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
