@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use schema::cause::CauseCode;
 use schema::status::{JobStatus, Reason, Status};
+use serde_json::Value;
 use tests::programs::repository;
 
 use crate::house::{text, tracked};
@@ -158,4 +159,38 @@ fn every_link_of_the_docs_leads_somewhere() {
             assert!(is_there, "{}: {link} leads to no heading", page.display());
         }
     }
+}
+
+#[test]
+fn the_recording_shows_status_push_and_approve() {
+    let cast = text("docs/recording/status-push-approve.cast");
+    let mut lines = cast.lines().map(|line| {
+        serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    });
+    let header = lines.next().expect("it has a header");
+    assert_eq!((&header["version"], &header["width"]), (&2.into(), &80.into()));
+    let (mut shown, mut before) = (String::new(), 0.0);
+    for piece in lines {
+        let (at, said) = (piece[0].as_f64().expect("a time"), piece[2].as_str().expect("a text"));
+        assert!(at >= before && piece[1] == "o", "{piece}");
+        before = at;
+        shown += said;
+    }
+    let mut rest = shown.as_str();
+    for next in [
+        "pvnctl status",
+        "2 CONVERGED",
+        "pvnctl push limits --param rate=250",
+        "released limits-2 as rel-",
+        "waiting for you",
+        "pvnctl approve limits@production",
+        "+requests_per_second = 250",
+        "Approve this?",
+        "approved proxy/limits limits-2",
+        "2 CONVERGED",
+    ] {
+        rest = rest.split_once(next).unwrap_or_else(|| panic!("no `{next}` in {rest}")).1;
+    }
+    assert!(!shown.contains("error") && !shown.contains("/tmp"), "{shown}");
+    assert!(text("docs/tutorial.md").contains("recording/status-push-approve.cast"));
 }
