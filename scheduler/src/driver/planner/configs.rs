@@ -11,11 +11,12 @@ use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
+use super::deletions::Deletions;
 use super::pieces::pieces;
 use super::pushes::PushNotes;
 use super::recompile::Changed;
 use super::release::ReleaseSubject;
-use super::snapshot::{Concerned, Services, key_of};
+use super::snapshot::{Concerned, ConfigSnapshot, Services, key_of};
 use super::{ClusterAnswers, Planned, Planner, entry};
 use crate::compile::{self, Channel, ClusterPlace, Configs};
 use crate::store::{ApplicationRow, Change, ChannelRow, ServiceRow, StoredDocument};
@@ -45,6 +46,15 @@ pub(super) struct PlannedApplication {
     pub(super) gone: Vec<ChannelRow>,
 }
 
+/// What somebody wants to change, beside what is in force.
+struct RequestedConfigs {
+    estate: ConfigSnapshot,
+    given: Vec<SubmittedDocument>,
+    deletions: Deletions,
+    /// All documents as they will be.
+    configs: Configs,
+}
+
 impl Planner {
     pub(super) async fn apply_configs(
         &mut self,
@@ -52,20 +62,8 @@ impl Planner {
         asked: &ClusterAnswers,
         caller: &Caller,
     ) -> Result<Planned, Refusal> {
-        let documents = config::read(&request.files).map_err(|problems| {
-            Refusal::Config(problems.iter().map(config::diagnostic::Diagnostic::to_api).collect())
-        })?;
-        let deletions = self.deletions(request, &documents).await?;
-        let mut concerned = self.concerned(&documents).await?;
-        deletions.concern(&mut concerned);
-        let estate = self.estate(&concerned).await?;
-        let given: Vec<SubmittedDocument> =
-            documents.into_iter().map(|document| compare(&estate, document.into())).collect();
-        let mut configs = estate.configs.clone();
-        for given in &given {
-            configs.put(given.document.clone());
-        }
-        deletions.take_from(&mut configs, &self.options)?;
+        let RequestedConfigs { estate, given, deletions, mut configs } =
+            self.requested(request).await?;
         let changed: BTreeSet<compile::DocumentKey> = given
             .iter()
             .filter(|given| given.is_changed())
@@ -127,6 +125,25 @@ impl Planner {
             warnings,
             left_out: noted.left_out,
         })))
+    }
+
+    /// Reads a request, and what is in force that it may change something in.
+    async fn requested(&self, request: &ConfigsRequest) -> Result<RequestedConfigs, Refusal> {
+        let documents = config::read(&request.files).map_err(|problems| {
+            Refusal::Config(problems.iter().map(config::diagnostic::Diagnostic::to_api).collect())
+        })?;
+        let deletions = self.deletions(request, &documents).await?;
+        let mut concerned = self.concerned(&documents).await?;
+        deletions.concern(&mut concerned);
+        let estate = self.estate(&concerned).await?;
+        let given: Vec<SubmittedDocument> =
+            documents.into_iter().map(|document| compare(&estate, document.into())).collect();
+        let mut configs = estate.configs.clone();
+        for given in &given {
+            configs.put(given.document.clone());
+        }
+        deletions.take_from(&mut configs, &self.options)?;
+        Ok(RequestedConfigs { estate, given, deletions, configs })
     }
 
     /// What is said of documents that are taken as they are.

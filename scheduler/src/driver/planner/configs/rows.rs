@@ -104,7 +104,10 @@ impl Planner {
             .ok_or_else(|| Refusal::NotFound(format!("application `{name}` has no config")))?;
         let channels = compile::channels(configs, application).map_err(Refusal::Config)?;
         let before = if is_new { Vec::new() } else { self.store.channels(row.id).await? };
-        let mut services = BTreeMap::new();
+        let wanted: Vec<&Service> =
+            configs.services().filter(|service| service.application == *name).collect();
+        let stored =
+            if is_new { BTreeMap::new() } else { self.service_rows(row.id, &wanted).await? };
         let given_versions: BTreeMap<&ServiceName, u64> = given
             .iter()
             .filter_map(|given| match given.document.body() {
@@ -114,32 +117,11 @@ impl Planner {
                 _ => None,
             })
             .collect();
-        let wanted: Vec<&Service> =
-            configs.services().filter(|service| service.application == *name).collect();
-        let mut stored =
-            if is_new { BTreeMap::new() } else { self.service_rows(row.id, &wanted).await? };
-        for service in &wanted {
-            let version = given_versions.get(&service.name).copied();
-            let version = version.or_else(|| {
-                estate.version(DocumentKind::Service, name.as_str(), service.name.as_str())
-            });
-            let mut service_row = stored.remove(&service.name).unwrap_or_else(|| ServiceRow {
-                id: ServiceId::from_bytes(clock::random()),
-                application: row.id,
-                name: service.name.clone(),
-                config_version: 0,
-                release_count: 0,
-                created_at: self.now(),
-                deleted_at: None,
-            });
-            let version = version.unwrap_or(service_row.config_version);
-            if service_row.config_version != version || service_row.deleted_at.is_some() {
-                service_row.config_version = version;
-                service_row.deleted_at = None;
-                plan.changes.push(Change::Service(service_row.clone()));
-            }
-            services.insert(service.name.clone(), service_row);
-        }
+        let services = self.plan_services(plan, &row, &wanted, stored, |service| {
+            let in_force =
+                || estate.version(DocumentKind::Service, name.as_str(), service.as_str());
+            given_versions.get(service).copied().or_else(in_force)
+        });
         let (ids, gone) = self.plan_channels(plan, &row, &channels, before, &services);
         let applied = PlannedApplication { row, channels, ids, services, gone };
         for service in wanted {
@@ -152,6 +134,37 @@ impl Planner {
             }
         }
         Ok(applied)
+    }
+
+    /// The services of an application as they will be: new, with another version of their
+    /// documents, or back.
+    fn plan_services(
+        &self,
+        plan: &mut Plan,
+        application: &ApplicationRow,
+        wanted: &[&Service],
+        mut stored: BTreeMap<ServiceName, ServiceRow>,
+        version: impl Fn(&ServiceName) -> Option<u64>,
+    ) -> BTreeMap<ServiceName, ServiceRow> {
+        let mut services = BTreeMap::new();
+        for service in wanted {
+            let mut row = stored.remove(&service.name).unwrap_or_else(|| ServiceRow {
+                id: ServiceId::from_bytes(clock::random()),
+                application: application.id,
+                name: service.name.clone(),
+                config_version: 0,
+                release_count: 0,
+                created_at: self.now(),
+                deleted_at: None,
+            });
+            let version = version(&service.name).unwrap_or(row.config_version);
+            if row.config_version != version || row.deleted_at.is_some() {
+                (row.config_version, row.deleted_at) = (version, None);
+                plan.changes.push(Change::Service(row.clone()));
+            }
+            services.insert(service.name.clone(), row);
+        }
+        services
     }
 
     /// The rows of these services, as far as they are there.
