@@ -22,6 +22,7 @@ macro_rules! request {
 mod configs;
 mod estate;
 mod jobs;
+mod notifications;
 mod overview;
 mod records;
 mod services;
@@ -29,6 +30,7 @@ mod services;
 pub use configs::*;
 pub use estate::*;
 pub use jobs::*;
+pub use notifications::*;
 pub use overview::*;
 pub use records::*;
 pub use services::*;

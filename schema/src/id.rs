@@ -137,6 +137,7 @@ id!(/** A runtime. */ RuntimeId, "rtm-", "a runtime id");
 id!(/** A release. */ ReleaseId, "rel-", "a release id");
 id!(/** A job: one execution of one of the three commands. */ JobId, "job-", "a job id");
 id!(/** An approval that was asked for. */ ApprovalId, "apr-", "an approval id");
+id!(/** A message to people who did not ask. */ NotificationId, "ntf-", "a notification id");
 id!(
     /// A service instance: one service in one release channel. Derived from the two ids, see
     /// [`InstanceId::of`].
@@ -225,6 +226,11 @@ impl From<&RuntimeName> for ConnectionName {
     fn from(RuntimeName(name): &RuntimeName) -> Self {
         Self(name.clone())
     }
+}
+
+name! {
+    /// The name of a target of notifications, unique in its application.
+    TargetName, "a notification target's name"
 }
 
 name! {

@@ -10,6 +10,7 @@ pub mod check;
 pub mod id;
 pub mod log_kind;
 pub mod mask;
+pub mod notification;
 pub mod output;
 pub mod report;
 pub mod schedule;

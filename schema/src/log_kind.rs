@@ -64,6 +64,8 @@ words! {
         JobWithdrawn = "job.withdrawn",
         /// Local commands start in another directory than before.
         LocalRootChanged = "local.root_changed",
+        /// A person had a notification sent again.
+        NotificationResent = "notification.resent",
         /// A release was made.
         ReleaseCreated = "release.created",
         /// A release keeps its commands, since those of now do not compile.

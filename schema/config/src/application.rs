@@ -5,6 +5,7 @@ use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, Runtim
 use crate::env::Env;
 use crate::group_template::{ConstantTemplate, LabelTemplate};
 use crate::message::message;
+use crate::notifications::NotificationTarget;
 use crate::params::Constant;
 use crate::precondition::Precondition;
 use crate::runtime::Label;
@@ -22,6 +23,9 @@ message! {
         /// Channels made from runtimes, one for each that matches.
         #[serde(default)]
         release_channel_groups: Vec<ChannelGroup>,
+        /// Who is told without asking: of approvals, failures, drift.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notifications: Vec<NotificationTarget>,
     }
 }
 

@@ -97,17 +97,19 @@ type StandIn = fn() -> (&'static str, Value);
 
 /// The messages whose group is an enum in the types, with what stands in where none is given;
 /// nothing where none may be.
-const ENUMS: [(&str, Option<StandIn>); 12] = [
+const ENUMS: [(&str, Option<StandIn>); 14] = [
     ("ApplyCommand", Some(task)),
     ("EnvValue", Some(|| ("value", "".into()))),
     ("FetchCommand", Some(task)),
     ("GetInfoCommand", Some(task)),
+    ("NotificationTarget", Some(|| ("slack", json!({"url": {"secret": {"key": "stand-in"}}})))),
     ("ParameterDefinition", Some(|| ("string", json!({})))),
     ("ParameterValue", Some(|| ("string", "".into()))),
     ("Precondition", Some(|| ("manualApproval", json!({})))),
     ("ReleaseChannelStable", Some(|| ("releaseChannel", "stand-in".into()))),
     ("Runtime", None),
     ("SecretValue", Some(|| ("rawSecret", "".into()))),
+    ("SentValue", Some(|| ("secret", json!({"key": "stand-in"})))),
     ("SpecFile", Some(|| ("inlined", "stand-in".into()))),
     ("VolumeSource", Some(|| ("ephemeral", json!({})))),
 ];

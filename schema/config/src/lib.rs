@@ -30,6 +30,7 @@ mod json_schema;
 mod kubernetes;
 mod local;
 mod message;
+mod notifications;
 mod params;
 pub mod precondition;
 mod read;
@@ -70,6 +71,10 @@ pub use here::{NO_PROGRAM_HELP, NotHere, not_here};
 pub use ineffective::ineffective;
 pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};
 pub use local::{CompiledFilter, Filter, Reference};
+pub use notifications::{
+    NotificationProvider, NotificationTarget, SentValue, SlackProvider, WebhookProvider,
+    signing_key, web_address,
+};
 pub use params::{
     BlobParameter, BlobValue, CommitParameter, Constant, DockerImageParameter, ImageRegistryInfo,
     IntParameter, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind,

@@ -3,6 +3,7 @@
 
 mod application;
 mod jobs;
+mod notifications;
 mod runtime;
 mod service;
 

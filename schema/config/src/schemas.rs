@@ -18,6 +18,7 @@ pub const PUBLISHED: &[(&str, &str)] = &[
     ("config.json", CONFIG),
     ("fetch-output.json", schema::check::FETCH_OUTPUT_SCHEMA),
     ("get-info-output.json", schema::check::GET_INFO_OUTPUT_SCHEMA),
+    ("notification.json", include_str!("../../json/notification.json")),
     ("report.json", include_str!("../../json/report.json")),
 ];
 
@@ -27,6 +28,7 @@ pub fn emitted() -> Vec<(&'static str, String)> {
         ("config.json", editor::for_editors(of::<WrittenDocument>())),
         ("fetch-output.json", of::<schema::output::FetchOutput>()),
         ("get-info-output.json", of::<schema::output::GetInfoOutput>()),
+        ("notification.json", of::<schema::api::NotificationMessage>()),
         ("report.json", of::<schema::report::Report>()),
     ];
     schemas.into_iter().map(|(name, schema)| (name, format!("{schema:#}\n"))).collect()

@@ -4,6 +4,7 @@ mod contended;
 mod fields;
 mod formats;
 mod ineffective;
+mod notifications;
 mod passable;
 mod places;
 mod references;

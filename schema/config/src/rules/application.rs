@@ -29,6 +29,7 @@ impl Rules<'_> {
             });
             self.channel(&channel.constants, &channel.preconditions, &at, false);
         }
+        self.notifications(&application.notifications, &format!("{at}/notifications"));
         let names = application.release_channel_groups.iter().map(|group| group.name.as_str());
         self.unique(names, "release channel group", |index| {
             format!("{at}/releaseChannelGroups/{index}/name")

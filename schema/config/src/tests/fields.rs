@@ -46,7 +46,7 @@ fn a_field_with_no_near_name_is_told_with_the_known_ones() {
         3 |   colour: red
           |   ^^^^^^ application.colour
           |
-          = help: known here: `name`, `releaseChannels`, `releaseChannelGroups`
+          = help: known here: `name`, `releaseChannels`, `releaseChannelGroups`, `notifications`
         "#);
 }
 
@@ -63,7 +63,7 @@ fn unknown_fields_are_told_even_when_they_are_null() {
         3 |   colour:
           |   ^^^^^^ application.colour
           |
-          = help: known here: `name`, `releaseChannels`, `releaseChannelGroups`
+          = help: known here: `name`, `releaseChannels`, `releaseChannelGroups`, `notifications`
         "#);
 }
 

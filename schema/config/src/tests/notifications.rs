@@ -1,0 +1,68 @@
+//! Targets of notifications: what can be written, and what is said of what cannot.
+
+use super::{documents, problems};
+use crate::{Body, NotificationProvider};
+use schema::notification::NotificationEvent;
+
+/// The problems of an application with this target.
+fn target(text: &str) -> String {
+    problems(&format!(
+        "application:\n  name: a\n  releaseChannels: [{{name: c, runtimes: [{{runtime: r}}]}}]\n  \
+         notifications:\n  - {text}\n"
+    ))
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    let found = target(text);
+    assert!(found.contains(expected), "{found}");
+}
+
+#[test]
+fn a_target_is_read_in_both_spellings_with_its_events() {
+    let text = "application:\n  name: a\n  release_channels: [{name: c, runtimes: [{runtime: \
+                r}]}]\n  notifications:\n  - name: n\n    webhook: {url: {raw_secret: \
+                \"https://h/x\"}, signing_key: {secret: {key: k}}}\n    events: [CONVERGED]\n  - \
+                {name: m, slack: {url: {value: \"https://h/y\"}}}\n";
+    let documents = documents(text);
+    let Body::Application(application) = documents[0].body() else { panic!("an application") };
+    let [webhook, slack] = application.notifications.as_slice() else { panic!("two targets") };
+    assert!(matches!(&webhook.provider, NotificationProvider::Webhook(_)));
+    assert!(webhook.wants(NotificationEvent::Converged));
+    assert!(!webhook.wants(NotificationEvent::Failed));
+    assert!(slack.wants(NotificationEvent::Failed));
+    assert!(!slack.wants(NotificationEvent::Converged), "nobody asked for it");
+}
+
+#[test]
+fn what_a_target_cannot_be_is_said_with_what_it_can() {
+    let slack = |url: &str| format!("{{name: n, slack: {{url: {url}}}}}");
+    check(&slack("{value: hooks.slack.com/x}"), "it does not start with https:// or http://");
+    check(&slack("{value: \"https://ann:pw@h/\"}"), "it has a user or a password in it");
+    check(&slack("{secret: {key: \"a b\"}}"), "keys of secrets are");
+    check(&slack("https://hooks.slack.com/x"), "expected a mapping");
+    check("{name: n}", "exactly one of `slack`, `webhook`");
+    check(
+        "{name: n, slack: {url: {secret: {key: k}}}, webhook: {url: {secret: {key: k}}}}",
+        "exactly one of `slack`, `webhook`",
+    );
+    let named = |name: &str, events: &str| {
+        format!("{{name: {name}, slack: {{url: {{secret: {{key: k}}}}}}, events: {events}}}")
+    };
+    check(&named("N", "[FAILED]"), "names are 1 to 63 characters");
+    check(&named("n", "[FAILD]"), "did you mean `FAILED`?");
+    check(&named("n", "[FAILED, FAILED]"), "an event is named twice");
+    check(&named("n", "[]"), "no event is named");
+    let twice = format!("{}\n  - {}", named("n", "[FAILED]"), named("n", "[STUCK]"));
+    check(&twice, "notification target `n` is given twice");
+}
+
+#[test]
+fn no_message_repeats_a_secret() {
+    let found = target(
+        "{name: n, webhook: {url: {rawSecret: ftp-0SECRET}, signingKey: {rawSecret: k-0SECRET}}}",
+    );
+    assert!(found.contains("this is no address of a webhook"), "{found}");
+    assert!(found.contains("this is no signing key: it does not start with `whsec_`"), "{found}");
+    assert!(!found.contains("0SECRET"), "{found}");
+}
