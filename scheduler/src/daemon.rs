@@ -9,16 +9,19 @@ use std::time::Duration;
 
 use engine::limiter::{Limit, Limits};
 use schema::time::Timestamp;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::compile::Options;
 use crate::delivery::Delivery;
 use crate::driver::{self, Driver, DriverParts, Handle};
 use crate::http::{self, Api, BrowserSessions, Tls};
-use crate::retention::Retention;
+use crate::notifications::NotificationSender;
+use crate::retention::{Policy, Retention};
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::LocalRunner;
 use crate::runner::registry::Runners;
@@ -67,6 +70,7 @@ pub struct Daemon {
     places: AbortOnDropHandle<PathBuf>,
     clock: Clock,
     retention: AbortOnDropHandle<()>,
+    notifications: AbortOnDropHandle<()>,
     sessions: BrowserSessions,
     /// The first admin token's file.
     token_file: PathBuf,
@@ -131,11 +135,11 @@ impl Daemon {
         // Before anything is started that would use them.
         let reserve = reserve.take_back();
         let opened = OpenedDirectories::of(data, refused);
-        let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
-        let (kept, runs) = (settings.retain, runner.clone());
-        let retention =
-            Retention::of_daemon(store.clone(), blobs.clone(), kept, clock.clone(), runs, reserve);
-        let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
+        let Driver { handle, notified, done: driver } =
+            Driver::start(parts, stop.child_token()).await?;
+        let notifications = sent((settings, &url), (&store, &clock), (&handle, notified), &stop);
+        let of = (store.clone(), blobs.clone(), clock.clone());
+        let retention = pruned(of, settings.retain, runner.clone(), reserve, stop.child_token());
         let sessions = BrowserSessions::default();
         let api = Api::new(
             store.clone(),
@@ -148,8 +152,7 @@ impl Daemon {
         );
         let api = Api { sessions: sessions.clone(), is_tls: tls.is_some(), ..api };
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
-        let owned = store.clone();
-        let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
+        let lease = renewed(store.clone());
         let places = AbortOnDropHandle::new(tokio::spawn(opened.gone()));
         tell_ready(&url, data);
         Ok(Self {
@@ -166,6 +169,7 @@ impl Daemon {
             places,
             clock,
             retention,
+            notifications,
             sessions,
             token_file: data.join(TOKEN_FILE),
             _lock: lock,
@@ -242,6 +246,7 @@ impl Daemon {
             places: _,
             clock: _,
             retention,
+            notifications,
             sessions: _,
             token_file: _,
             _lock,
@@ -258,6 +263,8 @@ impl Daemon {
                 // Its requests were cut off or answered; there is nothing left to tell.
                 let _ = http.await;
             }
+            // Ends with the others; what it could not send is sent after the next start.
+            let _ = notifications.await;
             runner.detach().await;
             cluster.detach().await;
             store.close().await;
@@ -310,6 +317,41 @@ async fn before_epoch(clock: &Clock) -> Timestamp {
             return shown;
         }
     }
+}
+
+/// Keeps the database for as long as it can; ends with why it could not.
+fn renewed(store: Store) -> AbortOnDropHandle<StoreError> {
+    AbortOnDropHandle::new(tokio::spawn(async move { store.keep_lease().await }))
+}
+
+/// Removes what is not kept any more, now and then.
+fn pruned(
+    (store, blobs, clock): (Store, Blobs, Clock),
+    kept: Policy,
+    runs: LocalRunner,
+    reserve: PathBuf,
+    stop: CancellationToken,
+) -> AbortOnDropHandle<()> {
+    let retention = Retention::of_daemon(store, blobs, kept, clock, runs, reserve);
+    AbortOnDropHandle::new(tokio::spawn(retention.run(stop)))
+}
+
+/// Sends what people are told. Who only looks tells nobody: whoever acts on the same, or did until
+/// the backup was made, does.
+fn sent(
+    (settings, url): (&Settings, &str),
+    (store, clock): (&Store, &Clock),
+    (handle, notified): (&Handle, watch::Receiver<u64>),
+    stop: &CancellationToken,
+) -> AbortOnDropHandle<()> {
+    let url = settings.advertise_url.as_deref().unwrap_or(url);
+    let sender = NotificationSender::new(store.clone(), clock.clone(), url);
+    let (is_observer, stop) = (handle.is_observer(), stop.child_token());
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        if !is_observer {
+            sender.run(notified, stop).await;
+        }
+    }))
 }
 
 fn io_error(what: String) -> impl FnOnce(io::Error) -> StartError {

@@ -43,6 +43,7 @@ mod hand_over;
 mod handle;
 mod intake;
 mod metrics;
+mod notices;
 mod once;
 mod outcome;
 mod planner;
@@ -192,6 +193,8 @@ pub struct DriverParts {
 pub struct Driver {
     /// The way in.
     pub handle: Handle,
+    /// Counts the commits that had messages to people in them.
+    pub notified: watch::Receiver<u64>,
     /// Ends when the driver was stopped, or must stop.
     pub done: tokio::task::JoinHandle<Result<(), Fatal>>,
 }
@@ -224,6 +227,8 @@ impl Driver {
             lost: recovered.lost.as_slice().into(),
             is_observer: observer,
         };
+        let notices = notices::Notices::stored(&store).await?;
+        let notified = notices.written();
         let release_seq = recovered.world.counters.release;
         let releases_above = store.releases_above().await?;
         let performer =
@@ -241,6 +246,7 @@ impl Driver {
             health,
             stop: stop.clone(),
             numbers: LoopMetrics::default(),
+            notices,
             waiting: recovered.tasks,
             going_back: going_back::GoingBack::default(),
             deferred: Vec::new(),
@@ -266,7 +272,7 @@ impl Driver {
             helpers.spawn(planner.run(requests, stop.clone()));
             helpers.spawn(intake::run(news, arrivals, blobs, performer, stop));
         }));
-        Ok(Self { handle, done })
+        Ok(Self { handle, notified, done })
     }
 }
 

@@ -16,6 +16,7 @@ mod identity;
 pub mod key;
 mod local_root;
 mod names;
+pub mod notifications;
 pub mod offline;
 mod paths;
 pub mod perform;

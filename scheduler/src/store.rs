@@ -45,6 +45,7 @@ mod look;
 mod meta;
 mod migrations;
 mod named;
+mod notifications;
 mod one_path;
 mod overview;
 mod pages;
@@ -92,6 +93,10 @@ pub use lock::{DataDirLock, LockError};
 pub use meta::Counters;
 use migrations::MIGRATIONS;
 pub use named::Named;
+pub use notifications::{
+    NewNotification, NotificationFilter, NotificationLine, NotifiedPlace, PendingNotification,
+    SentLately, ToldLast,
+};
 pub use places::PlaceHolder;
 pub use prefixes::ALIKE_LIMIT;
 pub use prune::{JobGroup, OldEntry, OldJob};

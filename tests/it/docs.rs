@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use schema::cause::CauseCode;
+use schema::notification::{NotificationEvent, NotificationStatus};
 use schema::status::{JobStatus, Reason, Status};
 use serde_json::Value;
 use tests::programs::repository;
@@ -25,6 +26,13 @@ fn every_status_and_reason_is_explained() {
         "docs/convergence.md",
         statuses.chain(reasons).chain(JobStatus::ALL.iter().map(JobStatus::to_string)),
     );
+}
+
+#[test]
+fn every_notification_is_explained() {
+    let events = NotificationEvent::ALL.iter().map(NotificationEvent::to_string);
+    let statuses = NotificationStatus::ALL.iter().map(NotificationStatus::to_string);
+    check("docs/notifications.md", events.chain(statuses));
 }
 
 #[test]

@@ -47,10 +47,15 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["scheduler/src/http"]),
     ("axum_server", &["scheduler/src/http"]),
     ("tower_http", &["scheduler/src/http"]),
-    ("reqwest", &["scheduler/cli/src/client"]),
+    ("reqwest", &["scheduler/cli/src/client", "scheduler/src/notifications/post"]),
     (
         "rustls",
-        &["scheduler/cli/src/client", "scheduler/src/http/tls", "scheduler/src/runner/cluster"],
+        &[
+            "scheduler/cli/src/client",
+            "scheduler/src/http/tls",
+            "scheduler/src/notifications/post",
+            "scheduler/src/runner/cluster",
+        ],
     ),
     ("ureq", &["wrapper/src/deliver"]),
     ("httpdate", &["wrapper/src/deliver"]),
@@ -59,7 +64,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho_corasick", &["schema/src/mask", "schema/config/src/secrets"]),
     ("chrono_tz", &["schema/src/schedule"]),
     ("chacha20poly1305", &["scheduler/src/secrets"]),
-    ("hmac", &["scheduler/src/delivery/token", "schema/src/report/line"]),
+    (
+        "hmac",
+        &[
+            "scheduler/src/delivery/token",
+            "scheduler/src/notifications/signature",
+            "schema/src/report/line",
+        ],
+    ),
     ("annotate_snippets", &["schema/config/src/diagnostic"]),
     ("notify", &["scheduler/src/dev"]),
     ("tar", &["scheduler/src/offline"]),

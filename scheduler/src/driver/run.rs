@@ -30,6 +30,7 @@ use super::batch::{Batch, Task};
 use super::degraded::Retry;
 use super::going_back::GoingBack;
 use super::intake::PreparedEvent;
+use super::notices::Notices;
 use super::planner;
 use super::revisions::CommitRevisions;
 use super::steps::Steps;
@@ -38,7 +39,7 @@ use super::{Health, LoopMetrics};
 use crate::clock::Clock;
 use crate::crash;
 use crate::perform::Performer;
-use crate::store::{Change, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 mod inbox;
 mod input;
@@ -85,6 +86,7 @@ pub(super) struct DriverLoop {
     pub(super) health: watch::Sender<Health>,
     pub(super) stop: CancellationToken,
     pub(super) numbers: LoopMetrics,
+    pub(super) notices: Notices,
     /// To perform, once there is room. Bounded by the lanes (starts), by jobs in flight (stops,
     /// ends) and by instances (rollbacks).
     pub(super) waiting: VecDeque<Task>,
@@ -211,21 +213,14 @@ impl DriverLoop {
         noted.iter().for_each(|job| batch.write_job(*job));
         batch.performed.append(&mut self.performed);
 
-        let mut commit = batch.commit(&mut self.world);
-        if self.retry.is_some() && commit.is_empty() {
-            // Something has to be written to know that writing works again.
-            commit.changes.push(Change::Meta("stored_at", batch.now.to_string()));
-        }
+        let commit = self.transaction(&mut batch);
         if !commit.is_empty() {
             crash::at(crash::BEFORE_COMMIT);
             if let Err(error) = self.store.commit(&commit).await {
                 return self.fall_back(batch, news, answers, plans, error);
             }
             crash::at(crash::AFTER_COMMIT);
-            self.numbers.commits += 1;
-            self.numbers.rows += commit.rows() as u64;
-            let instances = &self.world.instances;
-            self.revisions.tell(&commit, |id| Some(instances.get(id)?.names.as_ref()));
+            self.stored(&commit);
         }
         self.go_on(batch, commit.events, stepped_ms);
         leaves.into_iter().for_each(|(leave, answer)| leave.give(answer));

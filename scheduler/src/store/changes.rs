@@ -13,8 +13,8 @@ use schema::id::{BlobId, ChannelId, ReleaseId};
 use super::releases::StatusChange;
 use super::{
     ApplicationRow, Change, ChannelRow, Connection, ReleaseChannelRow, ReleaseRow, Result,
-    RuntimeRow, ServiceRow, Store, StoredDocument, applications, documents, jobs, meta, releases,
-    secrets, tokens,
+    RuntimeRow, ServiceRow, Store, StoredDocument, applications, documents, jobs, meta,
+    notifications, releases, secrets, tokens,
 };
 use crate::compile::Commands;
 
@@ -155,6 +155,7 @@ impl Store {
             }
             Change::DocumentDeleted { key, at, by } => documents::delete(to, key, *at, by).await,
             Change::RuntimeDeleted(name) => applications::delete_runtime(to, name).await,
+            Change::NotificationResent { id, at } => notifications::resend(to, *id, *at).await,
             Change::JobGivenUp { job, at, why } => jobs::give_up(to, *job, *at, why).await,
             // Gathered by kind above.
             Change::Document(_)

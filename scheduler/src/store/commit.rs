@@ -1,16 +1,17 @@
 //! What the driver decided in one go, written in one transaction: all of it or nothing.
 
 use schema::api::LogEntry;
-use schema::id::{BlobId, ChannelId, JobId, ReleaseId, RuntimeName};
+use schema::id::{BlobId, ChannelId, JobId, NotificationId, ReleaseId, RuntimeName};
 use schema::log_kind::LogKind;
 use schema::status::Status;
 use schema::time::Timestamp;
 use sqlx::Connection as _;
 
 use super::{
-    ApplicationRow, ChannelRow, Connection, Counters, InstanceRow, JobRow, PendingAction,
-    ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow, Store, StoredDocument,
-    StoredDocumentKey, TokenRow, actions, events, instances, jobs,
+    ApplicationRow, ChannelRow, Connection, Counters, InstanceRow, JobRow, NewNotification,
+    NotifiedPlace, PendingAction, ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow,
+    Store, StoredDocument, StoredDocumentKey, TokenRow, ToldLast, actions, events, instances, jobs,
+    notifications,
 };
 use crate::compile::Commands;
 
@@ -29,6 +30,10 @@ pub struct Commit {
     pub performed: Vec<i64>,
     /// Entries of the log.
     pub events: Vec<LogEntry>,
+    /// What people are told without asking of what else is in here.
+    pub notifications: Vec<NewNotification>,
+    /// What was told last of what is not well; `None` where it is well again.
+    pub told: Vec<(NotifiedPlace, Option<ToldLast>)>,
 }
 
 /// A change of something other than the course of an instance.
@@ -105,6 +110,12 @@ pub enum Change {
         /// Why, for people.
         why: String,
     },
+    /// A person has a message sent again.
+    NotificationResent {
+        id: NotificationId,
+        /// When.
+        at: Timestamp,
+    },
     /// A single value.
     Meta(&'static str, String),
 }
@@ -118,6 +129,8 @@ impl Commit {
             + self.actions.len()
             + self.performed.len()
             + self.events.len()
+            + self.notifications.len()
+            + self.told.len()
     }
 
     /// Adds what nobody asked for to the log, as its next entry after those that are stored.
@@ -181,6 +194,8 @@ impl Store {
         actions::insert(&mut transaction, &commit.actions).await?;
         actions::delete(&mut transaction, &commit.performed).await?;
         events::insert(&mut transaction, &commit.events).await?;
+        notifications::insert(&mut transaction, &commit.notifications).await?;
+        notifications::note_told(&mut transaction, &commit.told).await?;
         transaction.commit().await?;
         Ok(())
     }

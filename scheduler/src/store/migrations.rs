@@ -30,6 +30,7 @@ const STEPS: &[(&str, &str, &str)] = steps![
     ("0008", "applied"),
     ("0009", "target"),
     ("0010", "token_limits"),
+    ("0011", "notifications"),
     ("0012", "deleted"),
 ];
 

@@ -68,7 +68,10 @@ const NEWEST_SUCCEEDED: &str = "SELECT seq, report, CAST(report AS BLOB) AS text
 impl Store {
     /// Whether a daemon of ours, or a program that knows that it is alone, writes here: begins a
     /// small change.
-    async fn change<T>(&self, make: impl AsyncFnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+    pub(super) async fn change<T>(
+        &self,
+        make: impl AsyncFnOnce(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
         let mut writer = self.write.acquire().await?;
         let changed = async {
             let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;

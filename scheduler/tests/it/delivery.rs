@@ -151,7 +151,8 @@ impl World {
             holds_applies: false,
             options: Options::default(),
         };
-        let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();
+        let Driver { handle, notified: _, done } =
+            Driver::start(parts, stop.clone()).await.unwrap();
         let output = output(delivery.clone(), blobs.clone());
         let api = Api::new(
             store.clone(),

@@ -26,6 +26,7 @@ pub(crate) use scripted::Scripted;
 use scripted::{Play, report};
 
 pub(crate) use nobody::Nobody;
+pub(crate) use round::tidy_world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -143,7 +144,7 @@ impl Rig {
             holds_applies: false,
             options: Options::default(),
         };
-        let Driver { handle, done } = Driver::start(parts, stop.clone()).await?;
+        let Driver { handle, notified: _, done } = Driver::start(parts, stop.clone()).await?;
         Ok(Self { dir, store, runner, handle, clock, stop, done })
     }
 

@@ -10,6 +10,7 @@ mod delivery;
 mod driver;
 mod http;
 mod local;
+mod notifications;
 mod retention;
 mod store;
 mod wait;

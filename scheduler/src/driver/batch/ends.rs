@@ -45,6 +45,7 @@ impl Batch {
             actions: std::mem::take(&mut self.actions),
             performed: self.performed.iter().chain(&self.settled).copied().collect(),
             events: std::mem::take(&mut self.events),
+            ..Commit::default()
         }
     }
 

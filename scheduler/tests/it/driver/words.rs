@@ -133,7 +133,7 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
     let runners = Runners::new(Arc::new(runner.clone()), Arc::new(Nobody));
     let root = directory.path().to_owned();
     let parts = parts(store.clone(), sealer, blobs.clone(), runners, news_in, root);
-    let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();
+    let Driver { handle, notified: _, done } = Driver::start(parts, stop.clone()).await.unwrap();
     let set = async |value: &str| {
         handle.set_secret("token".into(), value.into(), caller("eve")).await.unwrap()
     };

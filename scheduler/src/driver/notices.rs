@@ -1,0 +1,272 @@
+//! What people are told without asking, decided with what it tells of: entries of the log become
+//! messages to the targets of their application, written in the same transaction. Sent afterwards,
+//! by `notifications`; nothing here waits for that.
+//!
+//! What always holds: what is not well is told once, until it is well again, pursues another
+//! version, or somebody asks to try again; that it is well again is told where the other was.
+
+mod decide;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use config::{Body, DocumentSource, NotificationTarget};
+use engine::State;
+use schema::api::{LogEntry, NotificationData, NotificationMessage};
+use schema::id::{ApplicationName, InstanceId, NotificationId, RuntimeName};
+use schema::log_kind::LogKind;
+use schema::notification::NotificationEvent;
+use tokio::sync::watch;
+
+use super::batch::Batch;
+use super::run::DriverLoop;
+use super::world::World;
+use crate::store::{
+    Change, Commit, DocumentKind, NewNotification, NotifiedPlace, Store, StoreError, ToldLast,
+};
+use decide::{Decided, decide};
+
+/// Who is told, and what they were told last.
+#[derive(Debug)]
+pub(super) struct Notices {
+    /// Of the applications that name any.
+    targets: BTreeMap<ApplicationName, Vec<NotificationTarget>>,
+    /// Of what is not well.
+    told: HashMap<NotifiedPlace, ToldLast>,
+    /// Counts the commits that had messages in them, for whoever sends them.
+    written: watch::Sender<u64>,
+}
+
+/// What a commit tells.
+#[derive(Default)]
+struct Telling {
+    messages: Vec<NewNotification>,
+    told: BTreeMap<NotifiedPlace, Option<ToldLast>>,
+}
+
+impl Notices {
+    /// As the database has it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub(super) async fn stored(store: &Store) -> Result<Self, StoreError> {
+        let mut notices = Self {
+            targets: BTreeMap::new(),
+            told: store.told_last().await?,
+            written: watch::Sender::new(0),
+        };
+        // A document that cannot be read names nobody, and is told of where it is used.
+        let documents = match store.documents(DocumentKind::Application, "", None).await {
+            Err(StoreError::Corrupt(why)) => {
+                tracing::warn!(why, "who is to be notified cannot be read; nobody is");
+                Vec::new()
+            }
+            other => other?,
+        };
+        for document in documents {
+            notices.take(&document.key.name, document.source);
+        }
+        Ok(notices)
+    }
+
+    /// Woken by each commit that has messages in it.
+    pub(super) fn written(&self) -> watch::Receiver<u64> {
+        self.written.subscribe()
+    }
+
+    /// The document of an application is this one now.
+    fn take(&mut self, name: &str, source: DocumentSource) {
+        let Ok(name) = name.parse::<ApplicationName>() else { return };
+        // Most name nobody, and reading one takes longer than looking for the word.
+        let is_candidate = source.text.contains("notifications");
+        let document = is_candidate.then(|| config::read_source(source).ok().flatten()).flatten();
+        let targets = match document.as_ref().map(|document| document.body()) {
+            Some(Body::Application(application)) => application.notifications.clone(),
+            _ => Vec::new(),
+        };
+        if targets.is_empty() {
+            self.targets.remove(&name);
+        } else {
+            self.targets.insert(name, targets);
+        }
+    }
+
+    /// Adds to a commit what is told of it.
+    fn add(&self, commit: &mut Commit, batch: &Batch, world: &World) {
+        if self.targets.is_empty() {
+            return;
+        }
+        let mut telling = Telling::default();
+        let mut touched = None;
+        for entry in &commit.events {
+            let Ok(kind) = entry.kind.parse::<LogKind>() else { continue };
+            if !decide::is_told(kind) {
+                continue;
+            }
+            match place(entry) {
+                Some(place) if self.targets.contains_key(&place.0) => {
+                    let ids = touched.get_or_insert_with(|| self.touched(batch, world));
+                    let state = ids.get(&place).and_then(|id| world.instances.get(id));
+                    let state = state.map(|kept| kept.state.as_ref());
+                    self.tell_of_place(&mut telling, kind, entry, place, state);
+                }
+                Some(_) => {}
+                None => self.tell_of_runtime(&mut telling, kind, entry, world),
+            }
+        }
+        commit.notifications = telling.messages;
+        commit.told = telling.told.into_iter().collect();
+    }
+
+    /// The instances of a batch whose application has targets, by their names.
+    fn touched(&self, batch: &Batch, world: &World) -> HashMap<NotifiedPlace, InstanceId> {
+        let named = |id: &InstanceId| {
+            let names = world.names(*id)?;
+            let (application, service) = (names.application.1.clone(), names.service.1.clone());
+            self.targets
+                .contains_key(&application)
+                .then(|| ((application, service, names.channel.1.clone()), *id))
+        };
+        batch.before.keys().filter_map(named).collect()
+    }
+
+    fn tell_of_place(
+        &self,
+        telling: &mut Telling,
+        kind: LogKind,
+        entry: &LogEntry,
+        place: NotifiedPlace,
+        state: Option<&State>,
+    ) {
+        let version = state.and_then(State::desired).map(|desired| desired.version.clone());
+        let before = match telling.told.get(&place) {
+            Some(last) => last.as_ref(),
+            None => self.told.get(&place),
+        };
+        let Decided { event, told } =
+            decide(kind, entry, before, version.as_deref().unwrap_or_default());
+        if let Some(event) = event {
+            let plan = state.filter(|_| kind == LogKind::ApprovalAsked);
+            let plan = plan.and_then(|state| words::plan(state, entry));
+            let text = words::of_place(event, &place, version.as_deref());
+            self.message(&mut telling.messages, event, &place.0, entry, |data| {
+                (data.service, data.channel) = (Some(place.1.clone()), Some(place.2.clone()));
+                (data.version, data.text, data.plan) =
+                    (version.clone(), text.clone(), plan.clone());
+            });
+        }
+        if let Some(told) = told {
+            telling.told.insert(place, told);
+        }
+    }
+
+    /// What concerns a runtime is told once to each application that has services there.
+    fn tell_of_runtime(
+        &self,
+        telling: &mut Telling,
+        kind: LogKind,
+        entry: &LogEntry,
+        world: &World,
+    ) {
+        let Some(event) = decide::of_runtime(kind) else { return };
+        let Some(runtime) = entry.data["runtime"].as_str() else { return };
+        let Ok(runtime) = runtime.parse::<RuntimeName>() else { return };
+        let there = world.instances.values().filter(|kept| kept.runtime == runtime);
+        let applications: BTreeSet<&ApplicationName> = there
+            .map(|kept| &kept.names.application.1)
+            .filter(|name| self.targets.contains_key(*name))
+            .collect();
+        for application in applications {
+            self.message(&mut telling.messages, event, application, entry, |data| {
+                data.runtime = Some(runtime.clone());
+                data.text = words::of_runtime(event, &runtime, application);
+            });
+        }
+    }
+
+    /// One message to each target of an application that wants to know.
+    fn message(
+        &self,
+        messages: &mut Vec<NewNotification>,
+        event: NotificationEvent,
+        application: &ApplicationName,
+        entry: &LogEntry,
+        fill: impl Fn(&mut NotificationData),
+    ) {
+        let targets = self.targets.get(application).into_iter().flatten();
+        for target in targets.filter(|target| target.wants(event)) {
+            let id = NotificationId::derive(&[
+                &entry.seq.to_le_bytes(),
+                &entry.at.as_millis().to_le_bytes(),
+                application.as_str().as_bytes(),
+                target.name.as_str().as_bytes(),
+            ]);
+            let mut data = NotificationData {
+                id,
+                application: application.clone(),
+                service: None,
+                channel: None,
+                runtime: None,
+                version: None,
+                text: String::new(),
+                why: words::why(&entry.message),
+                plan: None,
+                url: None,
+                counts: BTreeMap::new(),
+                lines: Vec::new(),
+            };
+            fill(&mut data);
+            messages.push(NewNotification {
+                target: target.name.clone(),
+                message: NotificationMessage { kind: event.into(), timestamp: entry.at, data },
+            });
+        }
+    }
+
+    /// A commit is stored.
+    fn take_in(&mut self, commit: &Commit) {
+        for change in &commit.changes {
+            if let Change::Document(document) = change
+                && document.key.kind == DocumentKind::Application
+            {
+                self.take(&document.key.name, document.source.clone());
+            }
+        }
+        for (place, told) in &commit.told {
+            match told {
+                Some(told) => drop(self.told.insert(place.clone(), told.clone())),
+                None => drop(self.told.remove(place)),
+            }
+        }
+        let is_sent_again = |change: &Change| matches!(change, Change::NotificationResent { .. });
+        if !commit.notifications.is_empty() || commit.changes.iter().any(is_sent_again) {
+            self.written.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+fn place(entry: &LogEntry) -> Option<NotifiedPlace> {
+    Some((entry.application.clone()?, entry.service.clone()?, entry.channel.clone()?))
+}
+
+impl DriverLoop {
+    /// The transaction of a batch, with what people are told of it.
+    pub(super) fn transaction(&mut self, batch: &mut Batch) -> Commit {
+        let mut commit = batch.commit(&mut self.world);
+        self.notices.add(&mut commit, batch, &self.world);
+        if self.retry.is_some() && commit.is_empty() {
+            // Something has to be written to know that writing works again.
+            commit.changes.push(Change::Meta("stored_at", batch.now.to_string()));
+        }
+        commit
+    }
+
+    /// It is stored.
+    pub(super) fn stored(&mut self, commit: &Commit) {
+        self.numbers.commits += 1;
+        self.numbers.rows += commit.rows() as u64;
+        self.notices.take_in(commit);
+        let instances = &self.world.instances;
+        self.revisions.tell(commit, |id| Some(instances.get(id)?.names.as_ref()));
+    }
+}
