@@ -17,6 +17,7 @@ pub mod init;
 pub mod jobs;
 pub mod login;
 pub mod logs;
+pub mod notifications;
 pub mod reference;
 pub mod releases;
 pub mod run;
@@ -134,6 +135,9 @@ pub enum Command {
         /// The job's id, or any beginning of it that names no other
         job: String,
     },
+    /// See whom pvn told what, and send it again
+    #[command(subcommand, alias = "notification", visible_alias = "ntf")]
+    Notifications(notifications::Command),
     /// Set, list and delete secrets
     #[command(subcommand, alias = "secret")]
     Secrets(secrets::Command),
@@ -189,6 +193,9 @@ pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
             configs::perform(configs::Command::Verb(verb), &cli.global, console).await
         }
         Command::Run(arguments) => run::perform(&arguments, &client()?, console).await,
+        Command::Notifications(command) => {
+            notifications::perform(command, &client()?, console).await
+        }
         Command::Secrets(command) => secrets::perform(command, &client()?, console).await,
         Command::Login(arguments) => login::perform(&arguments, &cli.global, console).await,
         Command::Contexts(command) => contexts::perform(&command, console),

@@ -1,8 +1,8 @@
 //! What `-o name` prints of a thing: the word by which other commands take it.
 
 use schema::api::{
-    Application, ApplicationSummary, ConfigVersion, Job, LogEntry, Release, Runtime, Secret,
-    Service, ServiceSummary, Token,
+    Application, ApplicationSummary, ConfigVersion, Job, LogEntry, Notification, Release, Runtime,
+    Secret, Service, ServiceSummary, Token,
 };
 use schema::report::OutputFile;
 
@@ -38,6 +38,7 @@ names! {
     Secret: one => one.key.clone();
     Token: one => one.name.clone();
     LogEntry: one => one.seq.to_string();
+    Notification: one => one.id.to_string();
     OutputFile: one => one.name.to_string();
 }
 

@@ -8,6 +8,7 @@ use schema::api::{
     ConfigsRequest, ConfigsResult, Diagnostic, LogEntry, NewToken, PushRequest, Pushed,
     RollbackRequest, TokenRequest,
 };
+use schema::id::NotificationId;
 use schema::log_kind::LogKind;
 use schema::status::Role;
 use schema::time::Timestamp;
@@ -35,6 +36,7 @@ mod gone;
 mod had;
 mod kept;
 mod keys;
+mod notifications;
 mod pieces;
 mod places;
 mod pushes;
@@ -95,6 +97,11 @@ pub(super) enum Request {
     },
     RevokeToken {
         name: String,
+        caller: Caller,
+        reply: Reply<()>,
+    },
+    ResendNotification {
+        id: NotificationId,
         caller: Caller,
         reply: Reply<()>,
     },
@@ -210,6 +217,9 @@ impl Planner {
             }
             Request::RevokeToken { name, caller, reply } => {
                 drop(reply.send(self.revoke_token(name, &caller).await))
+            }
+            Request::ResendNotification { id, caller, reply } => {
+                drop(reply.send(self.resend_notification(id, &caller).await))
             }
             Request::Upstream { application, service, reply } => {
                 drop(reply.send(self.upstream(&application, &service).await))

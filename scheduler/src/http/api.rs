@@ -7,6 +7,7 @@ mod files;
 mod instances;
 mod jobs;
 mod logs;
+mod notifications;
 mod open;
 mod overview;
 mod releases;
@@ -40,6 +41,7 @@ pub(super) fn routes() -> Routes {
         files::routes,
         runtimes::routes,
         events::routes,
+        notifications::routes,
         configs::routes,
         secrets::routes,
         tokens::routes,

@@ -103,6 +103,7 @@ impl Retention {
     async fn rows(&self, named: &Named, now: Timestamp) -> Result<()> {
         self.prune_jobs(named, now).await?;
         self.prune_events(now).await?;
+        self.prune_notifications(now).await?;
         self.prune_releases(named, now).await
     }
 
@@ -285,6 +286,16 @@ impl Retention {
             }
             self.rest().await;
         }
+    }
+
+    /// Messages to people go as the log does that they tell of.
+    async fn prune_notifications(&self, now: Timestamp) -> Result<()> {
+        let cutoff = self.policy.events_before(now);
+        while let gone @ 1.. = self.store.remove_notifications(cutoff, STEP_ROWS).await? {
+            self.numbers.notifications(gone);
+            self.rest().await;
+        }
+        Ok(())
     }
 
     async fn prune_releases(&self, named: &Named, now: Timestamp) -> Result<()> {

@@ -11,6 +11,7 @@ pub struct RetentionMetrics {
     events: AtomicU64,
     releases: AtomicU64,
     configs: AtomicU64,
+    notifications: AtomicU64,
     blobs: AtomicU64,
     blob_bytes: AtomicU64,
     spool: AtomicU64,
@@ -39,6 +40,10 @@ impl RetentionMetrics {
         add(&self.configs, versions);
     }
 
+    pub(crate) fn notifications(&self, messages: u64) {
+        add(&self.notifications, messages);
+    }
+
     pub(crate) fn blob(&self, bytes: u64) {
         add(&self.blobs, 1);
         add(&self.blob_bytes, bytes);
@@ -64,13 +69,14 @@ impl RetentionMetrics {
         unreadable
     }
 
-    fn kinds(&self) -> [(&'static str, u64); 7] {
+    fn kinds(&self) -> [(&'static str, u64); 8] {
         [
             ("jobs", &self.jobs),
             ("documents", &self.documents),
             ("events", &self.events),
             ("releases", &self.releases),
             ("configs", &self.configs),
+            ("notifications", &self.notifications),
             ("blobs", &self.blobs),
             ("spool", &self.spool),
         ]

@@ -7,6 +7,7 @@ mod files;
 mod limits;
 mod lists;
 mod live;
+mod notifications;
 mod overview;
 mod pages;
 mod problems;

@@ -25,7 +25,17 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "By noun",
-        &["services", "jobs", "releases", "applications", "runtimes", "configs", "secrets", "auth"],
+        &[
+            "services",
+            "jobs",
+            "releases",
+            "applications",
+            "runtimes",
+            "configs",
+            "notifications",
+            "secrets",
+            "auth",
+        ],
     ),
     (
         "Other",

@@ -140,6 +140,7 @@ async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Res
     numbers.extend(api.store.pruned().metrics());
     let is_ready = health(&api) == driver::Health::Ready;
     numbers.insert("pvn_ready".to_owned(), f64::from(u8::from(is_ready)));
+    numbers.extend(api.store.notification_metrics().await?);
     Ok(MetricsText(exposition(&numbers)))
 }
 
