@@ -36,6 +36,7 @@ impl Planner {
                 "{id} does not exist; `pvnctl notifications list` shows those that do"
             )));
         };
+        caller.reaches(&found.application, found.channel.iter())?;
         if found.status == NotificationStatus::Pending {
             return Err(Refusal::Conflict(format!("{id} is on its way; there is nothing to do")));
         }

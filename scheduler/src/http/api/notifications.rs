@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::http::Api;
-use crate::http::access::{Admin, Viewer};
+use crate::http::access::{Operator, Viewer};
 use crate::http::error::{Error, Result};
 use crate::http::extract::{EmptyBody, JsonBody, PathParams, Query, page};
 use crate::http::lookup::scope;
@@ -69,7 +69,7 @@ async fn list(
 
 async fn resend(
     State(api): State<Api>,
-    Admin(caller): Admin,
+    Operator(caller): Operator,
     PathParams(which): PathParams<Which>,
     _: JsonBody<EmptyBody>,
 ) -> Result<Json<Notification>> {
