@@ -1,5 +1,5 @@
-//! What a person deletes, as they do it: it ends and stays ended, also over a daemon that is killed,
-//! an apply that runs is not broken off, and what was can be read.
+//! What a person deletes, as they do it: it ends and stays ended, also over a daemon that is
+//! killed, an apply that runs is not broken off, and what was can be read.
 
 use serde_json::Value;
 use tests::files::Files;

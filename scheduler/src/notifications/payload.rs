@@ -107,7 +107,7 @@ mod tests {
             webhook(&message(NotificationKind::Failed, "shop/orders@production failed", "x"));
         let expected = json!({
             "type": "FAILED",
-            "timestamp": "1970-01-01T00:00:01Z",
+            "timestamp": "1970-01-01T00:00:01.000Z",
             "data": {
                 "id": "ntf-07070707070707070707070707070707",
                 "application": "shop", "service": "orders", "channel": "production",

@@ -55,9 +55,9 @@ impl Store {
         let rows = sqlx::query(
             "SELECT d.kind, d.application, d.name, d.version, d.created_at, d.created_by FROM \
              documents AS d WHERE (d.kind, d.application, d.name) > ($1, $2, $3) AND d.name LIKE \
-             $4 ESCAPE '\\' AND d.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM documents AS n WHERE n.kind = d.kind AND \
-             n.application = d.application AND n.name = d.name AND n.version > d.version) ORDER \
-             BY d.kind, d.application, d.name LIMIT $5",
+             $4 ESCAPE '\\' AND d.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM documents AS n \
+             WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name AND \
+             n.version > d.version) ORDER BY d.kind, d.application, d.name LIMIT $5",
         )
         .bind(part())
         .bind(part())

@@ -164,8 +164,8 @@ impl Store {
                 list.push_bind((*name).to_owned());
             }
             query.push(
-                ") AND deleted_at IS NULL AND version = (SELECT MAX(version) FROM documents AS n WHERE n.kind = d.kind \
-                 AND n.application = d.application AND n.name = d.name)",
+                ") AND deleted_at IS NULL AND version = (SELECT MAX(version) FROM documents AS n \
+                 WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name)",
             );
             for row in query.build().fetch_all(&self.read).await? {
                 documents.push(self.read_document(kind, &row)?);

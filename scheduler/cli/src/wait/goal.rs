@@ -269,7 +269,8 @@ pub fn is_looked_at_again(reason: Option<Reason>, is_outdated: bool) -> bool {
     is_outdated && !matches!(reason, Some(Reason::Cancelled | Reason::ManualApprovalRejected))
 }
 
-/// That a channel, or the service, is in the config again, and nothing of the service in it, with what ends that.
+/// That a channel, or the service, is in the config again, and nothing of the service in it, with
+/// what ends that.
 fn not_back(service: &Service, instance: &Instance) -> String {
     let (Service { application, name, .. }, channel) = (service, &instance.channel);
     format!(

@@ -43,7 +43,7 @@ async fn after_ten_in_a_minute_the_next_ones_wait_for_it_to_pass_and_are_one() {
     sending.until("waiting", |all| all.len() == 13).await;
     assert_eq!(server.received().len(), 10);
     sending.clock.advance_ms(1_000);
-    sending.until("arriving", |_| server.received().len() > 10).await;
+    sending.until("arriving", |_| server.received().len() == 13).await;
     let rest: Vec<_> = server.received().split_off(10);
     let told: u64 =
         rest.iter().map(|one| one.json()["data"]["counts"]["FAILED"].as_u64().unwrap_or(1)).sum();
