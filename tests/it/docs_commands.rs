@@ -29,6 +29,10 @@ const NOT_HERE: &[(Block, &str)] = &[
         "takes a cluster; cluster_rights tries the rights",
     ),
     (
+        ("docs/notifications.md", "echo https://hooks.slack.com"),
+        "names an address of Slack; the scheduler's tests of notifications send to servers",
+    ),
+    (
         ("docs/operating.md", "pvn-scheduler prune"),
         "names the directories of an installation; run by `retention`",
     ),

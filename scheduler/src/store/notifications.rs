@@ -54,6 +54,9 @@ impl Store {
     }
 }
 
+/// Above every number that is ever reached; what is above it is damage.
+const SEQ_LIMIT: i64 = 1 << 60;
+
 /// Writes messages behind all that are there, in their order.
 pub(super) async fn insert(
     connection: &mut Connection,
@@ -62,9 +65,14 @@ pub(super) async fn insert(
     if messages.is_empty() {
         return Ok(());
     }
-    let mut seq: i64 = sqlx::query_scalar("SELECT COALESCE(MAX(seq), 0) FROM notifications")
-        .fetch_one(&mut *connection)
-        .await?;
+    // One damaged number keeps no later message from being written.
+    let mut seq: i64 = sqlx::query_scalar(
+        "SELECT COALESCE(MAX(seq), 0) FROM notifications WHERE typeof(seq) = 'integer' AND seq >= \
+         0 AND seq < $1",
+    )
+    .bind(SEQ_LIMIT)
+    .fetch_one(&mut *connection)
+    .await?;
     for piece in pieces(messages) {
         QueryBuilder::<Db>::new(
             "INSERT INTO notifications (seq, id, application, target, service, channel, kind, \

@@ -61,6 +61,11 @@ fn asks() -> String {
         .replace("runtime: tool", "runtime: gated")
         .replace("name: app\n", "name: asks\n")
         .replace("application: app", "application: asks")
+        .replace(
+            "application:\n  name: asks\n",
+            "application:\n  name: asks\n  notifications:\n  - {name: chat, slack: {url: {value: \
+             \"https://chat.example.com/x\"}}}\n",
+        )
 }
 
 /// The apply of `app` runs on and on; `calm` has nothing to do; `asks` has work.
@@ -141,6 +146,7 @@ impl Template {
                 "INSERT INTO pending_actions SELECT 1, instance_id, '{stop}', 1 FROM jobs WHERE \
                  id = '{apply}'"
             ),
+            "INSERT INTO notified VALUES ('asks', 'web', 'only', 'FAILED', 'web-0')".to_owned(),
             "INSERT INTO structured VALUES ('sha256:0', '{}')".to_owned(),
             "INSERT INTO blobs VALUES ('sha256:0', 1, 1)".to_owned(),
             "INSERT OR REPLACE INTO meta VALUES ('lineage', 'here'), ('spool', 'here'), \
