@@ -226,10 +226,14 @@ impl Notices {
     /// A commit is stored.
     fn take_in(&mut self, commit: &Commit) {
         for change in &commit.changes {
-            if let Change::Document(document) = change
-                && document.key.kind == DocumentKind::Application
-            {
-                self.take(&document.key.name, document.source.clone());
+            match change {
+                Change::Document(document) if document.key.kind == DocumentKind::Application => {
+                    self.take(&document.key.name, document.source.clone());
+                }
+                Change::DocumentDeleted { key, .. } if key.kind == DocumentKind::Application => {
+                    self.targets.retain(|name, _| name.as_str() != key.name);
+                }
+                _ => {}
             }
         }
         for (place, told) in &commit.told {
