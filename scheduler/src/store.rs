@@ -101,7 +101,9 @@ pub use places::PlaceHolder;
 pub use prefixes::ALIKE_LIMIT;
 pub use prune::{JobGroup, OldEntry, OldJob};
 pub use pruned::RetentionMetrics;
-pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, Went, over_all};
+pub use releases::{
+    MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, Went, over_all, shown_value,
+};
 pub use secrets::SecretUser;
 pub use standing::StandingOrder;
 pub use step::{Key, RowsStep};

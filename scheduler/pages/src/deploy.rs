@@ -1,7 +1,8 @@
 //! The form that makes a release, from the parameters that a service declares.
 
 use askama::Template;
-use schema::api::Service;
+use schema::api::{Pushed, Service};
+use schema::id::ChannelName;
 
 use crate::frame::Frame;
 use crate::links::service_path;
@@ -64,6 +65,10 @@ impl DeployField {
 pub struct DeployForm {
     pub service: Service,
     pub fields: Vec<DeployField>,
+    /// The channels that somebody chose, where the form was sent to see what it would change.
+    pub chosen: Vec<String>,
+    /// What it would change then.
+    pub preview: Option<Pushed>,
 }
 
 #[derive(Template)]
@@ -72,6 +77,12 @@ struct DeployView<'a> {
     frame: &'a Frame,
     shown: &'a DeployForm,
     path: String,
+}
+
+impl DeployView<'_> {
+    fn is_checked(&self, channel: &ChannelName) -> bool {
+        self.shown.chosen.iter().any(|chosen| chosen == channel.as_str())
+    }
 }
 
 /// The form that makes a release.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use schema::api::{Release, Service};
+use schema::id::ChannelName;
 
 use crate::frame::Frame;
 use crate::links::service_path;
@@ -33,6 +34,11 @@ struct RollbackView<'a> {
 type ChangedValue<'a> = (&'a String, Option<&'a String>, Option<&'a String>);
 
 impl RollbackView<'_> {
+    /// Whoever goes back chooses channels anew.
+    fn is_checked(&self, _: &ChannelName) -> bool {
+        false
+    }
+
     fn is_chosen(&self, one: &Release) -> bool {
         self.shown.version == one.version
     }

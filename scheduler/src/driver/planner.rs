@@ -39,6 +39,7 @@ mod keys;
 mod notifications;
 mod pieces;
 mod places;
+mod preview;
 mod pushes;
 mod recompile;
 mod release;

@@ -49,13 +49,18 @@ pub struct ReleaseRow {
     pub rolled_back_to: Option<ReleaseId>,
 }
 
-/// The values as people may see them, those of one channel as `channel:name`.
-fn shown_params(values: &Values) -> BTreeMap<String, String> {
-    let shown = |value: &StoredValue| match value {
+/// A value as people may see it.
+pub fn shown_value(value: &StoredValue) -> String {
+    match value {
         StoredValue::Text(text) => text.clone(),
         StoredValue::Secret(_) => MASK.to_owned(),
         StoredValue::Default => "(default)".to_owned(),
-    };
+    }
+}
+
+/// The values as people may see them, those of one channel as `channel:name`.
+fn shown_params(values: &Values) -> BTreeMap<String, String> {
+    let shown = shown_value;
     let all = values.all.iter().map(|(name, value)| (name.clone(), shown(value)));
     let own = values.per_channel.iter();
     let per_channel = own.flat_map(|(channel, values)| {

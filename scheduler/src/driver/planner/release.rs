@@ -107,10 +107,14 @@ impl Planner {
             among_others: false,
         };
         let mut plan = Plan::default();
-        let pushed = self
+        let mut pushed = self
             .plan_push(&mut plan, &estate.configs, document, &subject, request, from, caller)
             .await?;
-        self.commit(plan).await?;
+        if request.dry_run {
+            pushed.preview = self.preview(&plan, &subject).await?;
+        } else {
+            self.commit(plan).await?;
+        }
         Ok(pushed)
     }
 
@@ -199,7 +203,7 @@ impl Planner {
             add_instance(plan, subject, id, instance);
         }
         plan.entries.push(released(subject, caller, id, &version));
-        Ok(Pushed { release: id, version, warnings })
+        Ok(Pushed { release: id, version, warnings, preview: Vec::new() })
     }
 
     /// How the service is; `None` where that cannot be read.

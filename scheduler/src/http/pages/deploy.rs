@@ -10,7 +10,7 @@ use axum::routing::get;
 use config::{ParameterDefinition, ParameterKind};
 use pages::frame::NavEntry;
 use pages::{DeployField, DeployForm, FieldKind};
-use schema::api::{PushRequest, Service};
+use schema::api::{PushRequest, Pushed, Service};
 use schema::id::ServiceId;
 use serde::Deserialize;
 
@@ -21,7 +21,7 @@ use crate::http::access::{Deployer, Viewer};
 use crate::http::api::find_service;
 use crate::http::error::Result;
 use crate::http::extract::PathParams;
-use crate::store::{DocumentKind, MASK, PageRequest, ReleaseFilter, StoredDocumentKey};
+use crate::store::{DocumentKind, MASK, PageRequest, ReleaseFilter, StoredDocumentKey, TokenRow};
 
 pub(super) fn routes() -> Router<Api> {
     let path = "/applications/{application}/services/{service}/deploy";
@@ -43,7 +43,7 @@ async fn form(
     let service = find_service(&api, &which.application, &which.service).await?;
     frame.title = format!("Deploy {}", service.name);
     let fields = fields(&api, &service).await?;
-    page(pages::deploy(&frame, &DeployForm { service, fields }))
+    page(pages::deploy(&frame, &DeployForm { service, fields, chosen: Vec::new(), preview: None }))
 }
 
 /// The parameters of the config in force, with the values of the newest release.
@@ -119,20 +119,48 @@ fn request(form: Vec<(String, String)>, last: &BTreeMap<String, String>) -> Push
             }
         } else if let Some(channel) = name.strip_prefix("c.") {
             request.channels.get_or_insert_default().push(channel.to_owned());
+        } else if name == "preview" {
+            request.dry_run = true;
         }
     }
     request
 }
 
+/// The form again as somebody has filled it in, with what that would change. Secrets are not sent
+/// back.
+async fn preview(
+    api: &Api,
+    token: &TokenRow,
+    service: Service,
+    request: &PushRequest,
+    previewed: Pushed,
+) -> Result<Response> {
+    let mut frame = frame(api, token, "Deploy", NavEntry::Services).await?;
+    frame.title = format!("Deploy {}", service.name);
+    let mut fields = fields(api, &service).await?;
+    for field in fields.iter_mut().filter(|field| field.kind != FieldKind::Hidden) {
+        if let Some(value) = request.params.get(&field.name) {
+            field.last.clone_from(value);
+        }
+    }
+    let chosen = request.channels.clone().unwrap_or_default();
+    page(pages::deploy(&frame, &DeployForm { service, fields, chosen, preview: Some(previewed) }))
+}
+
 async fn release(
     State(api): State<Api>,
+    Viewer(token): Viewer,
     Deployer(caller): Deployer,
     PathParams(which): PathParams<Which>,
     FormBody(form): FormBody<Vec<(String, String)>>,
 ) -> Result<Response> {
     let service = find_service(&api, &which.application, &which.service).await?;
     let request = request(form, &last_values(&api, service.id).await?);
-    let pushed = api.driver.push(which.application, which.service, request, caller).await?;
+    let Which { application, service: name } = which;
+    let pushed = api.driver.push(application, name, request.clone(), caller).await?;
+    if request.dry_run {
+        return preview(&api, &token, service, &request, pushed).await;
+    }
     Ok(on_to(&format!("/releases/{}", pushed.release)))
 }
 

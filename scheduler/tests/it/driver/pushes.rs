@@ -179,3 +179,47 @@ async fn a_list_of_services_says_which_version_each_channel_is_at() {
         .collect();
     assert_eq!(of, [("staging", Some("web-2")), ("production", Some("web-1"))]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_of_a_push_says_what_would_change_in_each_channel_and_releases_nothing() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    let push = async |dry_run: bool, size: &str| {
+        let params = [("size".to_owned(), size.to_owned())].into();
+        let request = PushRequest { params, dry_run, ..PushRequest::default() };
+        rig.handle.push("app".into(), "web".into(), request, caller("ann")).await.unwrap()
+    };
+    let first = push(true, "large").await;
+    assert_eq!(first.version, "web-1");
+    assert!(first.preview.iter().all(|one| one.before.is_none()), "{first:#?}");
+    push(false, "large").await;
+    let releases = async || rig.store.service("app", "web").await.unwrap().unwrap().version;
+
+    let next = push(true, "huge").await;
+    assert_eq!(next.version, "web-2");
+    let told: Vec<_> = next
+        .preview
+        .iter()
+        .map(|one| {
+            let change = &one.params[0];
+            (
+                one.channel.as_str(),
+                one.runtime.as_str(),
+                one.before.as_deref(),
+                (change.name.as_str(), change.before.as_deref(), change.after.as_deref()),
+                one.waits_for.join(", "),
+            )
+        })
+        .collect();
+    let size = ("size", Some("large"), Some("huge"));
+    assert_eq!(
+        told,
+        [
+            ("staging", "tool", Some("web-1"), size, String::new()),
+            ("production", "tool", Some("web-1"), size, "staging to converge".to_owned()),
+        ]
+    );
+    assert!(push(true, "large").await.preview.iter().all(|one| one.params.is_empty()));
+    assert_eq!(releases().await.as_deref(), Some("web-1"), "nothing is stored");
+    assert_eq!(push(false, "huge").await.version, "web-2");
+}

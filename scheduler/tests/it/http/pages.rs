@@ -272,3 +272,21 @@ async fn services_are_narrowed_ordered_and_paged_by_the_address() {
         answer.html();
     }
 }
+
+#[tokio::test]
+async fn the_deploy_form_shows_what_it_would_change_and_releases_nothing() {
+    let service = Service::start().await;
+    service.push().await;
+    let cookie = service.sign_in("admin").await;
+    let path = "/applications/app/services/web/deploy";
+    let form = "p.size=%3Cb%3Ehuge&c.staging=on&preview=yes";
+    let shown = service.ask(browser("POST", path, &cookie, form)).await;
+    assert_eq!(shown.status, StatusCode::OK);
+    let html = shown.html();
+    assert!(html.contains("What would change with <span class=\"mono\">web-2</span>"), "{html}");
+    assert!(html.contains("&#60;b&#62;huge") && !html.contains("<b>huge"), "{html}");
+    assert!(html.contains("name=\"c.staging\" checked"), "what was chosen stays chosen: {html}");
+    assert!(!html.contains("name=\"c.production\" checked"), "{html}");
+    let now = service.get("/v1/applications/app/services/web").await.json();
+    assert_eq!(now["version"], "web-1", "nothing was released");
+}

@@ -1,7 +1,7 @@
 //! `pvnctl services push`.
 
 use clap::Args;
-use schema::api::{PushRequest, Pushed};
+use schema::api::{ParameterChange, PushRequest, Pushed};
 
 use crate::address::{ServiceArgument, ServicePath};
 use crate::args::{Params, WaitArguments, listed_name};
@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::short;
+use crate::table::Table;
 use crate::wait::{self, Goal};
 
 const EXAMPLES: &str = "\
@@ -16,6 +17,7 @@ Examples:
   pvnctl push shop/web
   pvnctl push shop/web --param image=v2 --param-for-channel eu:replicas=3
   pvnctl push shop/web@staging --wait --timeout 10m
+  pvnctl push shop/web --param image=v2 --dry-run      what would change, and what it waits for
 
 Parameters that are not given keep the last release's value, else their default.
 After a rollback of some channels the others keep what they have: the values
@@ -36,6 +38,9 @@ pub struct Arguments {
     /// Only these release channels, separated by commas [default: all]
     #[arg(long, value_name = "CHANNELS", value_delimiter = ',', value_parser = listed_name)]
     channels: Option<Vec<String>>,
+    /// Show what would change in each channel, and release nothing
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
     /// Wait until the release has converged
     #[arg(long)]
     wait: bool,
@@ -57,10 +62,15 @@ pub(super) async fn perform(
         params: arguments.params.for_all()?,
         params_for_channel: arguments.params.by_channel()?,
         channels: channels.clone(),
+        dry_run: arguments.dry_run,
         ..PushRequest::default()
     };
     let mut path = service.path();
     path.push("push");
+    if arguments.dry_run {
+        let previewed: Pushed = client.ask(&path, &[], &request).await?;
+        return show(&previewed, console);
+    }
     let pushed: Pushed = client.post(&path, &request).await?;
     released(
         &service,
@@ -71,6 +81,34 @@ pub(super) async fn perform(
         console,
     )
     .await
+}
+
+/// Prints what a release would change.
+fn show(previewed: &Pushed, console: &mut Console) -> Result<(), Failure> {
+    console.print(previewed, |paper| {
+        let mut table = Table::new(["CHANNEL", "FROM", "TO", "CHANGES", "WAITS FOR"]);
+        for one in &previewed.preview {
+            let changes: Vec<_> = one.params.iter().map(change).collect();
+            table.row([
+                (&one.channel).into(),
+                one.before.as_deref().unwrap_or("nothing").into(),
+                previewed.version.as_str().into(),
+                changes.join(", ").into(),
+                one.waits_for.join(", ").into(),
+            ]);
+        }
+        paper.table(&table)
+    })?;
+    for warning in &previewed.warnings {
+        console.say(&format!("warning: {warning}"))?;
+    }
+    console.say("a dry run: nothing was released")
+}
+
+/// `image: v1 -> v2`.
+fn change(change: &ParameterChange) -> String {
+    let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "default".to_owned());
+    format!("{}: {} -> {}", change.name, said(&change.before), said(&change.after))
 }
 
 /// Prints the release made, and waits for it when asked to.

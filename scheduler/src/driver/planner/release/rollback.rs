@@ -182,6 +182,7 @@ impl Planner {
         plan.entries
             .push(of_service(subject, entry(LogKind::ReleaseRolledBack, caller, message, data)));
         self.commit(plan).await?;
-        Ok(Pushed { release: id, version: target.version.clone(), warnings })
+        let version = target.version.clone();
+        Ok(Pushed { release: id, version, warnings, preview: Vec::new() })
     }
 }
