@@ -1,5 +1,5 @@
-//! What a release would change, channel by channel, read from the plan that would make it. Called by
-//! `release`.
+//! What a release would change, channel by channel, read from the plan that would make it. Called
+//! by `release`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
