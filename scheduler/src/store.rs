@@ -45,6 +45,7 @@ mod look;
 mod meta;
 mod migrations;
 mod named;
+mod newest;
 mod notifications;
 mod one_path;
 mod overview;

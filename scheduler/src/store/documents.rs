@@ -2,6 +2,7 @@
 //! secrets.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use config::DocumentSource;
 use schema::time::Timestamp;
@@ -46,6 +47,18 @@ pub struct StoredDocumentKey {
     /// The application of a service, else empty.
     pub application: String,
     pub name: String,
+}
+
+/// `service shop/web`, `runtime tf`.
+impl fmt::Display for StoredDocumentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, application, name } = self;
+        write!(f, "{} ", kind.as_str())?;
+        if *kind == DocumentKind::Service {
+            write!(f, "{application}/")?;
+        }
+        f.write_str(name)
+    }
 }
 
 /// One version of a document.

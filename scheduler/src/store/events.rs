@@ -6,7 +6,7 @@ use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
 use super::row::{count, get, instant, json, named, pieces, readable, to_json, word, word_or_null};
-use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store};
+use super::{Connection, Db, PageRequest, Result, Row, Store};
 
 /// Which entries are wanted; `None` means any.
 #[derive(Debug, Clone, Default)]
@@ -74,24 +74,13 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &EventFilter) {
 }
 
 impl Store {
-    /// Entries, newest first; counted up to [`COUNT_LIMIT`].
+    /// Entries, newest first; counted up to [`COUNT_LIMIT`](super::COUNT_LIMIT).
     pub async fn events(
         &self,
         filter: &EventFilter,
         page: &PageRequest,
     ) -> Result<schema::api::Page<LogEntry>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM (SELECT 1 FROM events");
-        narrow(&mut query, filter);
-        query.push(" LIMIT ").push_bind(COUNT_LIMIT).push(")");
-        let total: i64 = query.build_query_scalar().fetch_one(&self.lists).await?;
-        let mut query = QueryBuilder::<Db>::new("SELECT * FROM events");
-        narrow(&mut query, filter);
-        if let Some(before) = page.number()? {
-            query.push(" AND seq < ").push_bind(before);
-        }
-        query.push(" ORDER BY seq DESC LIMIT ").push_bind(page.rows());
-        let rows = query.build().fetch_all(&self.lists).await?;
-        page.page(rows, total, |row| Ok(get::<i64>(row, "seq")?.to_string()), read)
+        self.newest_first("events", page, |query| narrow(query, filter), read).await
     }
 
     /// Entries later than `seq`, oldest first, at most `limit`: what a stream that was cut off has

@@ -303,6 +303,17 @@ service:
       string: "{{.Params.size}}"
 "#;
 
+/// The same where people say yes once for both channels; this runtime serves `staging`.
+pub(crate) fn with_shared_approval(staging: &str) -> String {
+    let gate = "preconditions:\n    - sharedManualApproval: {name: launch}";
+    TWO_CHANNELS
+        .replace(
+            "  - name: staging\n    runtimes: [{runtime: tool}]",
+            &format!("  - name: staging\n    runtimes: [{{runtime: {staging}}}]\n    {gate}"),
+        )
+        .replace("preconditions:\n    - releaseChannelStable: {releaseChannel: staging}", gate)
+}
+
 /// The same with one channel `only` and an apply that a person has to approve.
 pub(crate) const APPROVAL: &str = r#"
 runtime:

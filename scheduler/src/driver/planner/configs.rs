@@ -136,8 +136,11 @@ impl Planner {
         let mut concerned = self.concerned(&documents).await?;
         deletions.concern(&mut concerned);
         let estate = self.estate(&concerned).await?;
-        let given: Vec<SubmittedDocument> =
-            documents.into_iter().map(|document| compare(&estate, document.into())).collect();
+        let deleted = self.store.deleted_documents().await?;
+        let given: Vec<SubmittedDocument> = documents
+            .into_iter()
+            .map(|document| compare(&estate, &deleted, document.into()))
+            .collect();
         let mut configs = estate.configs.clone();
         for given in &given {
             configs.put(given.document.clone());

@@ -47,7 +47,7 @@ impl Deletions {
 
     /// What tells one request from another: which texts go.
     pub(super) fn named(&self) -> Vec<(String, u64)> {
-        self.0.iter().map(|stored| (in_words(&stored.key), stored.version)).collect()
+        self.0.iter().map(|stored| (stored.key.to_string(), stored.version)).collect()
     }
 
     /// What documents may be affected, beside those that are given.
@@ -107,16 +107,8 @@ impl Deletions {
             application: stored.key.application.parse().ok(),
             change: "deleted".to_owned(),
             version: stored.version,
-            diff: diff::deleted(&in_words(&stored.key), &stored.source.text),
+            diff: diff::deleted(&stored.key.to_string(), &stored.source.text),
         })
-    }
-}
-
-/// `service shop/web`.
-fn in_words(key: &StoredDocumentKey) -> String {
-    match key.kind {
-        DocumentKind::Service => format!("service {}/{}", key.application, key.name),
-        kind => format!("{} {}", kind.as_str(), key.name),
     }
 }
 
@@ -304,12 +296,8 @@ impl Planner {
             at: self.now(),
             by: caller.who.clone(),
         });
-        let message = format!(
-            "{} deletes {} (config version {})",
-            caller.who,
-            in_words(&stored.key),
-            stored.version
-        );
+        let message =
+            format!("{} deletes {} (config version {})", caller.who, stored.key, stored.version);
         let data = json!({"kind": kind.as_str(), "name": name, "version": stored.version});
         let mut entry = entry(LogKind::ConfigDeleted, caller, message, data);
         match kind {

@@ -15,17 +15,8 @@ use crate::store::{DocumentKind, StoredDocument, StoredDocumentKey};
 pub(super) struct ConfigSnapshot {
     /// As they are stored.
     pub(super) stored: BTreeMap<StoredDocumentKey, StoredDocument>,
-    /// The newest versions of those that were deleted.
-    pub(super) deleted: BTreeMap<StoredDocumentKey, u64>,
     /// What they say.
     pub(super) configs: Configs,
-}
-
-impl ConfigSnapshot {
-    /// The version that a document gets which is not in force.
-    pub(super) fn first_version(&self, key: &StoredDocumentKey) -> u64 {
-        self.deleted.get(key).map_or(1, |last| last + 1)
-    }
 }
 
 /// The key under which the store has a document.
@@ -94,11 +85,7 @@ impl Concerned {
 impl Planner {
     /// The documents in force that matter.
     pub(super) async fn estate(&self, concerned: &Concerned) -> Result<ConfigSnapshot, Refusal> {
-        let mut estate = ConfigSnapshot {
-            stored: BTreeMap::new(),
-            deleted: self.store.deleted_documents().await?,
-            configs: Configs::default(),
-        };
+        let mut estate = ConfigSnapshot { stored: BTreeMap::new(), configs: Configs::default() };
         let mut documents = self.store.documents(DocumentKind::Runtime, "", None).await?;
         for application in self.store.documents(DocumentKind::Application, "", None).await? {
             let name = &application.key.name;

@@ -147,21 +147,17 @@ async fn get(
 
 /// Nothing of that name, or no such version of it, or one that was deleted.
 fn not_stored(key: &StoredDocumentKey, asked: Option<u64>, versions: &[DocumentVersion]) -> Error {
-    let of = match key.kind {
-        DocumentKind::Service => format!("service {}/{}", key.application, key.name),
-        kind => format!("{} {}", kind.as_str(), key.name),
-    };
     Error::not_found(match (asked, versions.first()) {
         (_, None) => {
-            format!("there is no {of}; `pvnctl configs list` shows the documents there are")
+            format!("there is no {key}; `pvnctl configs list` shows the documents there are")
         }
         (Some(version), Some(newest)) => format!(
-            "version {version} of {of} is not kept; its newest is {}, and `pvnctl configs get` \
+            "version {version} of {key} is not kept; its newest is {}, and `pvnctl configs get` \
              lists those that are",
             newest.version
         ),
         (None, Some(newest)) => format!(
-            "{of} was deleted; what it was last can be read with --version {}",
+            "{key} was deleted; what it was last can be read with --version {}",
             newest.version
         ),
     })

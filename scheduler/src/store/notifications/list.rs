@@ -10,7 +10,7 @@ use sqlx::QueryBuilder;
 use super::super::row::{
     count, get, instant, instant_or_null, json, named, small, word, word_or_null,
 };
-use super::super::{COUNT_LIMIT, Db, PageRequest, Result, Row, Store};
+use super::super::{Db, PageRequest, Result, Row, Store};
 
 /// Which messages are wanted; `None` means any.
 #[derive(Debug, Clone, Default)]
@@ -63,25 +63,13 @@ fn read(row: &Row) -> Result<Notification> {
 }
 
 impl Store {
-    /// Messages, newest first; counted up to [`COUNT_LIMIT`].
+    /// Messages, newest first; counted up to [`COUNT_LIMIT`](super::super::COUNT_LIMIT).
     pub async fn notifications(
         &self,
         filter: &NotificationFilter,
         page: &PageRequest,
     ) -> Result<Page<Notification>> {
-        let mut query =
-            QueryBuilder::<Db>::new("SELECT COUNT(*) FROM (SELECT 1 FROM notifications");
-        narrow(&mut query, filter);
-        query.push(" LIMIT ").push_bind(COUNT_LIMIT).push(")");
-        let total: i64 = query.build_query_scalar().fetch_one(&self.lists).await?;
-        let mut query = QueryBuilder::<Db>::new("SELECT * FROM notifications");
-        narrow(&mut query, filter);
-        if let Some(before) = page.number()? {
-            query.push(" AND seq < ").push_bind(before);
-        }
-        query.push(" ORDER BY seq DESC LIMIT ").push_bind(page.rows());
-        let rows = query.build().fetch_all(&self.lists).await?;
-        page.page(rows, total, |row| Ok(get::<i64>(row, "seq")?.to_string()), read)
+        self.newest_first("notifications", page, |query| narrow(query, filter), read).await
     }
 
     /// One message.

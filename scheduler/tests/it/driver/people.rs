@@ -9,7 +9,7 @@ use schema::status::{ApprovalStatus, JobKind, JobStatus, Role, Status};
 
 use super::faults::silent_apply;
 use super::round::tidy_world;
-use super::{APPROVAL, Rig, TWO_CHANNELS, any_plan, caller, target};
+use super::{APPROVAL, Rig, TWO_CHANNELS, any_plan, caller, target, with_shared_approval};
 
 mod limits;
 mod tokens;

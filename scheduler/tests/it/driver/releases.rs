@@ -8,7 +8,7 @@ use schema::cause::CauseCode;
 use schema::status::{JobKind, Status};
 
 use super::round::{tidy_world, variable};
-use super::{Rig, TWO_CHANNELS, caller, target};
+use super::{Rig, TWO_CHANNELS, caller, target, with_shared_approval};
 
 mod waits;
 
@@ -191,13 +191,7 @@ async fn rule_12_a_release_past_its_deadline_goes_back_by_itself() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shared_approval_is_decided_once_for_every_channel_of_the_release() {
     let rig = Rig::start(tidy_world()).await;
-    let gate = "preconditions:\n    - sharedManualApproval: {name: launch}";
-    let text = TWO_CHANNELS
-        .replace(
-            "  - name: staging\n    runtimes: [{runtime: tool}]",
-            &format!("  - name: staging\n    runtimes: [{{runtime: tool}}]\n    {gate}"),
-        )
-        .replace("preconditions:\n    - releaseChannelStable: {releaseChannel: staging}", gate);
+    let text = with_shared_approval("tool");
     let pushed = rig.request(&text, true).await.unwrap().pushed;
     rig.until_status("staging", Status::WaitingManualApproval).await;
     rig.until_status("production", Status::WaitingManualApproval).await;
@@ -222,14 +216,8 @@ async fn a_shared_approval_is_decided_once_for_every_channel_of_the_release() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p2_a_shared_approval_is_asked_anew_in_all_channels_when_the_commands_of_one_change() {
     let rig = Rig::start(tidy_world()).await;
-    let gate = "preconditions:\n    - sharedManualApproval: {name: launch}";
     let (tool, _) = TWO_CHANNELS.split_once("---").unwrap();
-    let text = TWO_CHANNELS
-        .replace(
-            "  - name: staging\n    runtimes: [{runtime: tool}]",
-            &format!("  - name: staging\n    runtimes: [{{runtime: other}}]\n    {gate}"),
-        )
-        .replace("preconditions:\n    - releaseChannelStable: {releaseChannel: staging}", gate)
+    let text = with_shared_approval("other")
         + "---"
         + &tool.replace("name: tool", "name: other").replace("[do, ", "[make, ");
     rig.request(&text, true).await.unwrap();

@@ -1,5 +1,6 @@
 //! Documents as they were submitted, held against what there is. Called by `configs`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::Document;
@@ -10,6 +11,7 @@ use super::super::deletions::Deletions;
 use super::super::diff;
 use super::super::gone::RemovedChannel;
 use super::super::snapshot::{ConfigSnapshot, key_of};
+use crate::store::StoredDocumentKey;
 
 /// A document that was given, beside what is stored.
 pub(in crate::driver::planner) struct SubmittedDocument {
@@ -64,16 +66,22 @@ pub(super) fn basis(
     BlobId::of(&serde_json::to_vec(&basis).expect("our own types have JSON forms")).to_string()
 }
 
-pub(super) fn compare(estate: &ConfigSnapshot, document: Arc<Document>) -> SubmittedDocument {
+/// Holds a document against what is in force; `deleted` are the newest versions of what is not any
+/// more, from which its own go on.
+pub(super) fn compare(
+    estate: &ConfigSnapshot,
+    deleted: &BTreeMap<StoredDocumentKey, u64>,
+    document: Arc<Document>,
+) -> SubmittedDocument {
     let key = key_of(&document);
     let stored = estate.stored.get(&key);
-    let label = match document.application() {
-        Some(application) => format!("service {application}/{}", document.name()),
-        None => format!("{} {}", document.kind(), document.name()),
-    };
+    let label = key.to_string();
     let new = document.source().text.as_str();
     let (change, version, diff) = match stored {
-        None => ("created", estate.first_version(&key), diff::diff(&label, None, new)),
+        None => {
+            let version = deleted.get(&key).map_or(1, |last| last + 1);
+            ("created", version, diff::diff(&label, None, new))
+        }
         Some(stored) if stored.digest == document.digest().to_string() => {
             ("unchanged", stored.version, String::new())
         }

@@ -20,14 +20,7 @@ fn forbidden(refusal: &Refusal, part: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_yes_for_several_channels_is_of_those_who_may_say_it_for_all_of_them() {
     let rig = Rig::start(tidy_world()).await;
-    let gate = "preconditions:\n    - sharedManualApproval: {name: launch}";
-    let text = TWO_CHANNELS
-        .replace(
-            "  - name: staging\n    runtimes: [{runtime: tool}]",
-            &format!("  - name: staging\n    runtimes: [{{runtime: tool}}]\n    {gate}"),
-        )
-        .replace("preconditions:\n    - releaseChannelStable: {releaseChannel: staging}", gate);
-    rig.request(&text, true).await.unwrap();
+    rig.request(&with_shared_approval("tool"), true).await.unwrap();
     rig.until_status("staging", Status::WaitingManualApproval).await;
     rig.until_status("production", Status::WaitingManualApproval).await;
     for ask in [Ask::Approve(any_plan()), Ask::Reject(DecisionRequest::default())] {
