@@ -192,6 +192,9 @@ fn a_person_finds_out_why_a_job_failed() {
 #[test]
 fn all_of_it_works_without_script() {
     let Some((scheduler, browser)) = signed_in("all_of_it_works_without_script") else { return };
+    // Without script a page stays as it was when it was opened.
+    browser.open("/");
+    browser.shows("#failing", "nightly/upload");
     browser.scripts_run(false);
     for (path, selector, text) in [
         ("/", "#failing", "nightly/upload"),

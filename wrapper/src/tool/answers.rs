@@ -47,9 +47,9 @@ const WANTED_FOR: Duration = Duration::from_secs(60 * 60);
 /// How long an answer lasts about what changes with an apply of ours only.
 const LASTS: Duration = Duration::from_secs(60 * 60);
 
-/// How long somebody else who asks is waited for. An answer takes a second or two; one that takes
-/// longer may not come.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// How long somebody else who asks is waited for. An answer takes a second or two, and several times
+/// that where many clients start at once: whoever then asks for itself makes it worse for all.
+const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often it is looked whether he has ended.
 const LOCK_LOOK: Duration = Duration::from_millis(25);
