@@ -193,7 +193,9 @@ impl Store {
             list.push_bind(get::<String>(row, "id").unwrap_or_default());
         }
         query.push(") AND c.deleted_at IS NULL ORDER BY c.position, c.name");
-        for row in query.build().fetch_all(&self.lists).await? {
+        // A page of services has as many rows as they have channels: they are read one by one.
+        let mut rows = query.build().fetch(&self.lists);
+        while let Some(row) = rows.try_next().await? {
             let id = || Ok(InstanceId::of(word(&row, "service_id")?, word(&row, "channel_id")?));
             let sound: Result<i64> = id().and_then(|id| read_revision(&row, id));
             let status = sound.and_then(|_| word(&row, "status")).unwrap_or(Status::Broken);
