@@ -8,6 +8,7 @@
 mod decide;
 mod words;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use config::{Body, DocumentSource, NotificationTarget};
@@ -26,11 +27,13 @@ use crate::store::{
 };
 use decide::{Decided, decide};
 
+/// Of the applications that name any.
+type Targets = BTreeMap<ApplicationName, Vec<NotificationTarget>>;
+
 /// Who is told, and what they were told last.
 #[derive(Debug)]
 pub(super) struct Notices {
-    /// Of the applications that name any.
-    targets: BTreeMap<ApplicationName, Vec<NotificationTarget>>,
+    targets: Targets,
     /// Of what is not well.
     told: HashMap<NotifiedPlace, ToldLast>,
     /// Counts the commits that had messages in them, for whoever sends them.
@@ -38,8 +41,9 @@ pub(super) struct Notices {
 }
 
 /// What a commit tells.
-#[derive(Default)]
-struct Telling {
+struct Telling<'a> {
+    /// Those of the config that the commit brings, where it brings one.
+    targets: Cow<'a, Targets>,
     messages: Vec<NewNotification>,
     told: BTreeMap<NotifiedPlace, Option<ToldLast>>,
 }
@@ -64,7 +68,7 @@ impl Notices {
             other => other?,
         };
         for document in documents {
-            notices.take(&document.key.name, document.source);
+            take(&mut notices.targets, &document.key.name, &document.source);
         }
         Ok(notices)
     }
@@ -74,29 +78,14 @@ impl Notices {
         self.written.subscribe()
     }
 
-    /// The document of an application is this one now.
-    fn take(&mut self, name: &str, source: DocumentSource) {
-        let Ok(name) = name.parse::<ApplicationName>() else { return };
-        // Most name nobody, and reading one takes longer than looking for the word.
-        let is_candidate = source.text.contains("notifications");
-        let document = is_candidate.then(|| config::read_source(source).ok().flatten()).flatten();
-        let targets = match document.as_ref().map(|document| document.body()) {
-            Some(Body::Application(application)) => application.notifications.clone(),
-            _ => Vec::new(),
-        };
-        if targets.is_empty() {
-            self.targets.remove(&name);
-        } else {
-            self.targets.insert(name, targets);
-        }
-    }
-
     /// Adds to a commit what is told of it.
     fn add(&self, commit: &mut Commit, batch: &Batch, world: &World) {
-        if self.targets.is_empty() {
+        let mut targets = Cow::Borrowed(&self.targets);
+        commit.changes.iter().for_each(|change| take_change(&mut targets, change));
+        if targets.is_empty() {
             return;
         }
-        let mut telling = Telling::default();
+        let mut telling = Telling { targets, messages: Vec::new(), told: BTreeMap::new() };
         let mut touched = None;
         for entry in &commit.events {
             let Ok(kind) = entry.kind.parse::<LogKind>() else { continue };
@@ -104,35 +93,23 @@ impl Notices {
                 continue;
             }
             match place(entry) {
-                Some(place) if self.targets.contains_key(&place.0) => {
-                    let ids = touched.get_or_insert_with(|| self.touched(batch, world));
+                Some(place) if telling.targets.contains_key(&place.0) => {
+                    let ids = touched.get_or_insert_with(|| telling.touched(batch, world));
                     let state = ids.get(&place).and_then(|id| world.instances.get(id));
                     let state = state.map(|kept| kept.state.as_ref());
                     self.tell_of_place(&mut telling, kind, entry, place, state);
                 }
                 Some(_) => {}
-                None => self.tell_of_runtime(&mut telling, kind, entry, world),
+                None => telling.tell_of_runtime(kind, entry, world),
             }
         }
         commit.notifications = telling.messages;
         commit.told = telling.told.into_iter().collect();
     }
 
-    /// The instances of a batch whose application has targets, by their names.
-    fn touched(&self, batch: &Batch, world: &World) -> HashMap<NotifiedPlace, InstanceId> {
-        let named = |id: &InstanceId| {
-            let names = world.names(*id)?;
-            let (application, service) = (names.application.1.clone(), names.service.1.clone());
-            self.targets
-                .contains_key(&application)
-                .then(|| ((application, service, names.channel.1.clone()), *id))
-        };
-        batch.before.keys().filter_map(named).collect()
-    }
-
     fn tell_of_place(
         &self,
-        telling: &mut Telling,
+        telling: &mut Telling<'_>,
         kind: LogKind,
         entry: &LogEntry,
         place: NotifiedPlace,
@@ -149,7 +126,7 @@ impl Notices {
             let plan = state.filter(|_| kind == LogKind::ApprovalAsked);
             let plan = plan.and_then(|state| words::plan(state, entry));
             let text = words::of_place(event, &place, version.as_deref());
-            self.message(&mut telling.messages, event, &place.0, entry, |data| {
+            telling.message(event, &place.0, entry, |data| {
                 (data.service, data.channel) = (Some(place.1.clone()), Some(place.2.clone()));
                 (data.version, data.text, data.plan) =
                     (version.clone(), text.clone(), plan.clone());
@@ -160,34 +137,61 @@ impl Notices {
         }
     }
 
+    /// A commit is stored.
+    fn take_in(&mut self, commit: &Commit) {
+        let mut targets = Cow::Borrowed(&self.targets);
+        commit.changes.iter().for_each(|change| take_change(&mut targets, change));
+        if let Cow::Owned(targets) = targets {
+            self.targets = targets;
+        }
+        for (place, told) in &commit.told {
+            match told {
+                Some(told) => drop(self.told.insert(place.clone(), told.clone())),
+                None => drop(self.told.remove(place)),
+            }
+        }
+        let is_sent_again = |change: &Change| matches!(change, Change::NotificationResent { .. });
+        if !commit.notifications.is_empty() || commit.changes.iter().any(is_sent_again) {
+            self.written.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+impl Telling<'_> {
+    /// The instances of a batch whose application has targets, by their names.
+    fn touched(&self, batch: &Batch, world: &World) -> HashMap<NotifiedPlace, InstanceId> {
+        let named = |id: &InstanceId| {
+            let names = world.names(*id)?;
+            let (application, service) = (names.application.1.clone(), names.service.1.clone());
+            self.targets
+                .contains_key(&application)
+                .then(|| ((application, service, names.channel.1.clone()), *id))
+        };
+        batch.before.keys().filter_map(named).collect()
+    }
+
     /// What concerns a runtime is told once to each application that has services there.
-    fn tell_of_runtime(
-        &self,
-        telling: &mut Telling,
-        kind: LogKind,
-        entry: &LogEntry,
-        world: &World,
-    ) {
+    fn tell_of_runtime(&mut self, kind: LogKind, entry: &LogEntry, world: &World) {
         let Some(event) = decide::of_runtime(kind) else { return };
         let Some(runtime) = entry.data["runtime"].as_str() else { return };
         let Ok(runtime) = runtime.parse::<RuntimeName>() else { return };
         let there = world.instances.values().filter(|kept| kept.runtime == runtime);
-        let applications: BTreeSet<&ApplicationName> = there
+        let applications: BTreeSet<ApplicationName> = there
             .map(|kept| &kept.names.application.1)
             .filter(|name| self.targets.contains_key(*name))
+            .cloned()
             .collect();
         for application in applications {
-            self.message(&mut telling.messages, event, application, entry, |data| {
+            self.message(event, &application, entry, |data| {
                 data.runtime = Some(runtime.clone());
-                data.text = words::of_runtime(event, &runtime, application);
+                data.text = words::of_runtime(event, &runtime, &application);
             });
         }
     }
 
     /// One message to each target of an application that wants to know.
     fn message(
-        &self,
-        messages: &mut Vec<NewNotification>,
+        &mut self,
         event: NotificationEvent,
         application: &ApplicationName,
         entry: &LogEntry,
@@ -216,36 +220,42 @@ impl Notices {
                 lines: Vec::new(),
             };
             fill(&mut data);
-            messages.push(NewNotification {
+            self.messages.push(NewNotification {
                 target: target.name.clone(),
                 message: NotificationMessage { kind: event.into(), timestamp: entry.at, data },
             });
         }
     }
+}
 
-    /// A commit is stored.
-    fn take_in(&mut self, commit: &Commit) {
-        for change in &commit.changes {
-            match change {
-                Change::Document(document) if document.key.kind == DocumentKind::Application => {
-                    self.take(&document.key.name, document.source.clone());
-                }
-                Change::DocumentDeleted { key, .. } if key.kind == DocumentKind::Application => {
-                    self.targets.retain(|name, _| name.as_str() != key.name);
-                }
-                _ => {}
-            }
+/// The targets once this change is made.
+fn take_change(targets: &mut Cow<'_, Targets>, change: &Change) {
+    match change {
+        Change::Document(document) if document.key.kind == DocumentKind::Application => {
+            take(targets.to_mut(), &document.key.name, &document.source);
         }
-        for (place, told) in &commit.told {
-            match told {
-                Some(told) => drop(self.told.insert(place.clone(), told.clone())),
-                None => drop(self.told.remove(place)),
-            }
+        Change::DocumentDeleted { key, .. } if key.kind == DocumentKind::Application => {
+            targets.to_mut().retain(|name, _| name.as_str() != key.name);
         }
-        let is_sent_again = |change: &Change| matches!(change, Change::NotificationResent { .. });
-        if !commit.notifications.is_empty() || commit.changes.iter().any(is_sent_again) {
-            self.written.send_modify(|count| *count += 1);
-        }
+        _ => {}
+    }
+}
+
+/// The document of an application is this one now.
+fn take(targets: &mut Targets, name: &str, source: &DocumentSource) {
+    let Ok(name) = name.parse::<ApplicationName>() else { return };
+    // Most name nobody, and reading one takes longer than looking for the word.
+    let is_candidate = source.text.contains("notifications");
+    let document =
+        is_candidate.then(|| config::read_source(source.clone()).ok().flatten()).flatten();
+    let named = match document.as_ref().map(|document| document.body()) {
+        Some(Body::Application(application)) => application.notifications.clone(),
+        _ => Vec::new(),
+    };
+    if named.is_empty() {
+        targets.remove(&name);
+    } else {
+        targets.insert(name, named);
     }
 }
 

@@ -84,6 +84,30 @@ async fn an_approval_a_failure_and_its_end_are_told_once_each_and_kept_over_a_cr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_with_the_config_that_names_a_target_is_told_to_that_target() {
+    let rig = Rig::start(crate::driver::tidy_world()).await;
+    let asking = crate::driver::TWO_CHANNELS.replace(
+        "name: staging\n",
+        "name: staging\n    preconditions: [{manualApproval: {name: qa}}]\n",
+    );
+    // Without a fetch people are asked in the very commit that brings the config.
+    let fetch = "    fetch:\n      pollInterval: 1s\n      steadyStatePollInterval: 3600s\n      \
+                 taskConfig: {program: {name: look, entrypoint: [look]}}\n";
+    let asking = asking.replace(fetch, "");
+    assert!(!asking.contains("fetch") && asking.contains("qa"), "{asking}");
+    let config = with_targets(&asking);
+    rig.request(&config, true).await.unwrap();
+    rig.until_status("staging", Status::WaitingManualApproval).await;
+    let first = lines(&told(&rig).await);
+    assert_eq!(first, ["chat APPROVAL_ASKED app/web@staging asks for approval (web-1)"]);
+    // Another name from the moment that it is stored.
+    rig.request(&config.replace("name: chat", "name: talk"), true).await.unwrap();
+    rig.until("the second release", async || (told(&rig).await.len() == 2).then_some(())).await;
+    let second = lines(&told(&rig).await[1..]);
+    assert_eq!(second, ["talk APPROVAL_ASKED app/web@staging asks for approval (web-2)"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asks_for_arrivals_is_told_of_them_and_nobody_without_a_target_is() {
     let rig = Rig::start(crate::driver::tidy_world()).await;
     rig.request(crate::driver::TWO_CHANNELS, true).await.unwrap();
