@@ -134,7 +134,8 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
         let ReleaseBase { channels, newest, among_others } = from;
-        let wanted = reached(wanted(channels, subject, request)?, subject, caller)?;
+        let wanted = wanted(channels, subject, request)?;
+        within_limits(&wanted, subject, request, caller)?;
         let seal = RawSeal(&self.sealer);
         let earlier = match &newest {
             Some(newest) => Some(self.values_kept(subject, newest).await?),
@@ -345,14 +346,20 @@ fn no_channel() -> Refusal {
     )
 }
 
-/// The same channels, where all of them are within the caller's limits.
-fn reached(
-    wanted: BTreeSet<ChannelName>,
+/// Whether all that a push changes is within the caller's limits: where it goes, and the channels
+/// that it gives values of their own, which the next release there has too.
+fn within_limits(
+    wanted: &BTreeSet<ChannelName>,
     subject: &ReleaseSubject<'_>,
+    request: &PushRequest,
     caller: &Caller,
-) -> Result<BTreeSet<ChannelName>, Refusal> {
-    caller.reaches(&subject.application.name, &wanted)?;
-    Ok(wanted)
+) -> Result<(), Refusal> {
+    let is_given = |name: &&ChannelName| request.params_for_channel.contains_key(name.as_str());
+    let given: BTreeSet<_> = subject.channel_ids.keys().filter(is_given).collect();
+    caller.reaches(
+        &subject.application.name,
+        given.into_iter().chain(wanted).collect::<BTreeSet<_>>(),
+    )
 }
 
 /// Where a release goes: to the channels that are named, and to what is to come with them.

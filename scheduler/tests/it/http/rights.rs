@@ -334,6 +334,14 @@ async fn a_limited_token_does_within_its_limits_what_its_roles_do_and_reads_ever
         "{}",
         refused.detail()
     );
+    // Values of a channel are kept for the next release there, whoever makes it.
+    let elsewhere =
+        r#"{"channels": ["staging"], "paramsForChannel": {"production": {"image": "evil"}}}"#;
+    for body in [elsewhere.to_owned(), elsewhere.replace("{\"ch", "{\"dryRun\": true, \"ch")] {
+        let refused = post("push", &body).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{body}");
+        assert!(refused.detail().contains("about channel production"), "{}", refused.detail());
+    }
     assert_eq!(service.get("/v1/releases").await.json()["total"], 0);
     let done = post("push", r#"{"channels": ["staging"]}"#).await;
     assert_eq!(done.status, StatusCode::OK, "{}", String::from_utf8_lossy(&done.body));
