@@ -13,7 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::limiter::Limits;
-use schema::api::{AcknowledgeRequest, DecisionRequest, Diagnostic, PauseRequest, RefreshRequest};
+use schema::api::{
+    AcknowledgeRequest, DecisionRequest, Diagnostic, OpenWindowRequest, PauseRequest,
+    RefreshRequest,
+};
 use schema::id::InstanceId;
 use schema::log_kind::LogKind;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -112,6 +115,8 @@ pub enum Ask {
     Retry,
     /// Leave the drift that there is as it is, or end that.
     Acknowledge(AcknowledgeRequest),
+    /// Let what is desired start outside its window, or end that.
+    OpenWindow(OpenWindowRequest),
 }
 
 /// Why the driver does not do what it was asked.

@@ -25,6 +25,8 @@ words! {
         Approve = "approve",
         /// Pause, resume, retry, cancel, fetch now, acknowledge drift; check and resume runtimes.
         Operate = "operate",
+        /// Let a release start outside its apply window.
+        OpenWindow = "open-window",
         /// Change configs, secrets and tokens.
         Administer = "administer",
     }
@@ -39,6 +41,7 @@ impl Capability {
             Self::Push => "releasing and rolling back",
             Self::Approve => "approving and rejecting",
             Self::Operate => "pausing, resuming, retrying, cancelling and fetching now",
+            Self::OpenWindow => "lifting an apply window",
             Self::Administer => "changing configs, secrets and tokens",
         }
     }
@@ -62,6 +65,7 @@ impl Role {
             Self::Deployer => &[Capability::Read, Capability::DryRun, Capability::Push],
             Self::Approver => &[Capability::Read, Capability::DryRun, Capability::Approve],
             Self::Operator => &[Capability::Read, Capability::DryRun, Capability::Operate],
+            Self::BreakGlass => &[Capability::Read, Capability::DryRun, Capability::OpenWindow],
             Self::Admin => Capability::ALL,
         }
     }
@@ -249,12 +253,14 @@ mod tests {
             assert_eq!(role.may(Capability::Administer), *role == Role::Admin, "{role}");
         }
         assert!(!Role::Operator.may(Capability::Approve), "four eyes");
+        assert!(!Role::Operator.may(Capability::OpenWindow), "whoever steers is bound by it");
         assert!(!Role::Approver.may(Capability::Push), "four eyes");
         for (capability, least) in [
             (Capability::Read, Role::Viewer),
             (Capability::Push, Role::Deployer),
             (Capability::Approve, Role::Approver),
             (Capability::Operate, Role::Operator),
+            (Capability::OpenWindow, Role::BreakGlass),
             (Capability::Administer, Role::Admin),
         ] {
             assert_eq!(capability.least_role(), least, "{capability}");

@@ -88,6 +88,8 @@ words! {
         ApprovalLapses = "APPROVAL_LAPSES",
         /// The apply window is shut, and until when.
         WindowShut = "WINDOW_SHUT",
+        /// A person lets this version start outside its window: who, why, and until when.
+        WindowLifted = "WINDOW_LIFTED",
         /// Many fetches or applies of the runtime failed together: its applies are stopped, or
         /// tried a few at a time, since when, and until when.
         FleetBreaker = "FLEET_BREAKER",

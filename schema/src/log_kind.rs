@@ -98,5 +98,10 @@ words! {
         TokenRevoked = "token.revoked",
         /// A watch could not see, or was not heard of.
         WatchFailed = "watch.failed",
+        /// A lifted window counts again: its time, a person, the arrival or another release has
+        /// ended it.
+        WindowLiftEnded = "window.lift_ended",
+        /// A person lets a `version` start outside its window: `until`, `reason`.
+        WindowLifted = "window.lifted",
     }
 }

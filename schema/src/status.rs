@@ -140,6 +140,8 @@ words! {
         Approver = "approver",
         /// What a viewer may, and pause, resume, retry, cancel, fetch now, acknowledge drift.
         Operator = "operator",
+        /// What a viewer may, and let a release start outside its apply window.
+        BreakGlass = "break-glass",
         /// Everything.
         Admin = "admin",
     }

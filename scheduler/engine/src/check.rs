@@ -49,10 +49,10 @@ impl State {
                 && self.desired().is_some_and(|desired| desired.observe.poll().is_none()),
             B::FetchesUnpolled,
         )?;
+        self.rollout.check(self.wants.apply.is_some())?;
         if self.wants.apply.is_some() {
             wrong(self.observer, B::AppliesWhileObserving)?;
             wrong(self.given_up().next().is_some(), B::AppliesBesideUnsettled)?;
-            self.rollout.check(true)?;
             wrong(self.pending_approvals().next().is_some(), B::AppliesUnapproved)?;
         }
         self.approvals.check(self.desired().map_or(0, |desired| desired.gates.len()))?;

@@ -266,8 +266,16 @@ impl State {
         unmet.chain(no).chain(people).chain(window.flatten())
     }
 
+    /// One that a person has lifted is open at least until that ends.
     fn window(&self, at: Timestamp) -> Option<WindowNow> {
-        Some(window_at(self.desired()?.apply.window.as_ref()?, at))
+        let window = self.desired()?.apply.window.as_ref()?;
+        let Some(lift) = self.rollout.lift().filter(|lift| lift.holds(at)) else {
+            return Some(window_at(window, at));
+        };
+        Some(match window_at(window, lift.until) {
+            WindowNow::Shut { .. } => WindowNow::Open { shuts_at: lift.until },
+            is_open => is_open,
+        })
     }
 
     /// The work that was found, if there is some.

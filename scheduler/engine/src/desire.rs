@@ -8,6 +8,7 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::desired::{Desired, Observe};
 use crate::state::{Drifts, Finding, InfoState, RolledBack, Rollout, State, TakenBack};
+use crate::window_lift::LiftEnd;
 
 impl State {
     pub(crate) fn desire(&mut self, desired: Box<Desired>, now: Timestamp, out: &mut Vec<Action>) {
@@ -25,6 +26,7 @@ impl State {
         }
         let was_deleted = std::mem::take(&mut self.deleted);
         if !same_release {
+            self.end_window_lift(&LiftEnd::OtherRelease, out);
             self.take_up(old, now);
         } else if !self.has_as_before(old, |desired| &desired.compiled) {
             self.take_other_commands(now, out);

@@ -10,7 +10,7 @@ pub use crate::clock_step::ClockStep;
 use crate::desired::Desired;
 use crate::observation::Observation;
 pub use crate::state::Wait;
-use crate::state::{AppliesHeld, DriftAcknowledgement, RolledBack};
+use crate::state::{AppliesHeld, DriftAcknowledgement, RolledBack, WindowLift};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +147,15 @@ pub enum Event {
     },
     /// A person ends that: what is there is repaired again.
     EndAcknowledged {
+        /// The person.
+        who: String,
+    },
+    /// A person lets the release that is desired start outside its window: until then, until it has
+    /// arrived, or until another takes its place. Where it has no window, or has arrived, nothing
+    /// is said by that.
+    LiftWindow(Box<WindowLift>),
+    /// A person ends that: the window counts again.
+    EndWindowLift {
         /// The person.
         who: String,
     },

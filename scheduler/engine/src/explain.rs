@@ -75,6 +75,7 @@ pub fn explain(
     led_to.iter().chain(&described.because).for_each(|because| chain.because(*because));
     chain.way_out(described.way_out);
     described.besides.iter().for_each(|because| chain.because(*because));
+    chain.window_lifted();
     chain.beside();
     Explanation {
         status: standing.status,

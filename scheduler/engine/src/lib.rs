@@ -38,6 +38,8 @@
 //! Drift that a person leaves as it is (Acknowledged) is work that nothing is done about until its
 //! time has come, and told as Converged.
 //!
+//! A window that a person has lifted for the release is open until that ends; nothing else is.
+//!
 //! Paused and Deleted take precedence over all of these but never end an apply; Pending and Broken
 //! are what a structured fetch says of objects that run the right version. Without a fetch, a
 //! release is work until its apply has succeeded.
@@ -73,6 +75,7 @@ mod start;
 pub mod state;
 mod step;
 pub mod view;
+mod window_lift;
 
 pub use anew::{Flying, Salvaged};
 pub use converge::{SITUATIONS, situation};

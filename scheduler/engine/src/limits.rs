@@ -36,6 +36,13 @@ pub const WITHOUT_EFFECT_GRACES: u32 = 8;
 /// into the fetch, which can leave it out.
 pub const ACKNOWLEDGED_AT_MOST: Duration = Duration::from_secs(366 * 86_400);
 
+/// For how long an apply window is lifted where nobody says: an incident's first hour.
+pub const WINDOW_LIFTED_FOR: Duration = Duration::from_secs(3_600);
+
+/// Longest time for which an apply window is lifted at once: a day. What is to be so for longer
+/// belongs into the config.
+pub const WINDOW_LIFTED_AT_MOST: Duration = Duration::from_secs(86_400);
+
 /// The exit code with which a fetch in mode EXIT_CODE says that there is work to do, unless its
 /// config names others. Source: docs/commands.md.
 pub const USUAL_WORK_EXIT_CODE: i32 = 2;

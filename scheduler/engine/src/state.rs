@@ -28,6 +28,7 @@ mod format;
 mod held;
 mod info;
 mod job;
+mod lift;
 mod observed;
 mod read;
 mod rollout;
@@ -45,6 +46,7 @@ pub use format::FORMAT;
 pub use held::AppliesHeld;
 pub(crate) use info::InfoState;
 pub use job::{Job, Wait, had_ended};
+pub use lift::WindowLift;
 pub(crate) use observed::{ObservedState, WatchState};
 pub(crate) use rollout::Rollout;
 

@@ -11,6 +11,7 @@ use crate::desired::WatchPolicy;
 use crate::event::Event;
 use crate::limits::{LANE_PATIENCE, LINGERING_FETCHES};
 use crate::state::{ApplyAttempts, Converged, SlotRequests, State, WatchState};
+use crate::window_lift::LiftEnd;
 
 mod job;
 
@@ -63,6 +64,8 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::RollbackDropped { from } => state.rollback_dropped(from, now, &mut out),
         Event::Acknowledge { fingerprint, by } => state.acknowledge(fingerprint, by, now, &mut out),
         Event::EndAcknowledged { who } => state.end_acknowledged(who, &mut out),
+        Event::LiftWindow(lift) => state.lift_window(*lift, now, &mut out),
+        Event::EndWindowLift { who } => state.end_window_lift(&LiftEnd::Person(who), &mut out),
         Event::Held(held) => state.held = held,
         Event::Cancel { job, who } => state.cancel(job, &who, now, &mut out),
     }
@@ -84,7 +87,8 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus(LANE_PATIENCE));
     let expiry = state.approvals.expiries();
     let known = state.drifts.expires_at();
-    let gates = [rollout.window_at(), rollout.stuck_at()];
+    let lifted = rollout.lift().map(|lift| lift.until);
+    let gates = [rollout.window_at(), lifted, rollout.stuck_at()];
     let plans = [look, silence, telling, again, patience, known].into_iter().chain(gates);
     plans.flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
 }
@@ -97,21 +101,23 @@ impl State {
         self.mind_silence(now, out);
         self.expire(now, out);
         self.expire_acknowledged(now, out);
+        self.expire_window_lift(now, out);
         let situation = loop {
             match self.situate(now) {
                 Situation::Ask(asker) => self.ask(asker, now, out),
                 situation => break situation,
             }
         };
-        self.note(&situation, now);
+        self.note(&situation, now, out);
         self.mind_progress(&situation, now, out);
         self.want(now);
         self.stand(&situation, now, out);
     }
 
     /// Keeps what has to be remembered about where the instance is.
-    fn note(&mut self, situation: &Situation, now: Timestamp) {
+    fn note(&mut self, situation: &Situation, now: Timestamp, out: &mut Vec<Action>) {
         if *situation == Situation::Converged {
+            self.end_window_lift(&LiftEnd::Arrived, out);
             self.arrive(now);
         }
         let is_ready = matches!(situation, Situation::Ready(_));
@@ -215,6 +221,7 @@ impl State {
             return;
         }
         self.observed.end_watch();
+        self.end_window_lift(&LiftEnd::Deleted, out);
         self.leave_refused(self.desired().is_some_and(|desired| desired.is_rollback));
         self.approvals.withdraw_all();
         for slot in [&mut self.main, &mut self.side] {

@@ -38,6 +38,16 @@ pub fn approval(approval: &Approval) -> api::Approval {
     }
 }
 
+/// That its window is lifted, as the API shows it.
+pub fn window_lift(state: &State) -> Option<api::LiftedWindow> {
+    state.window_lift().map(|lift| api::LiftedWindow {
+        who: lift.who.clone(),
+        at: lift.at,
+        until: lift.until,
+        reason: lift.reason.clone(),
+    })
+}
+
 /// The drift that there is, as the API shows it.
 pub fn drift(state: &State) -> Option<api::Drift> {
     let DriftRecord { fingerprint, what, first_seen, last_seen, count, acknowledged } =

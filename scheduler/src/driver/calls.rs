@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 mod acknowledge;
 mod decide;
+mod open_window;
 mod people;
 
 use super::batch::{Batch, Task};

@@ -1,6 +1,6 @@
 //! Who asks, and whether they may, for the API and for pages alike. A handler names the
 //! [`Capability`] that it needs by taking [`Viewer`], [`DryRunner`], [`Deployer`], [`Approver`],
-//! [`Operator`] or [`Admin`]; in which applications and channels the caller has it is decided where
+//! [`Operator`], [`WindowOpener`] or [`Admin`]; in which applications and channels the caller has it is decided where
 //! rows are found, by [`Caller`]. The API takes a bearer token, pages the session of a browser,
 //! which stands for a token; neither takes the other's.
 
@@ -181,6 +181,9 @@ pub(super) struct Approver(pub(super) Caller);
 /// Somebody who may pause, retry, cancel.
 pub(super) struct Operator(pub(super) Caller);
 
+/// Somebody who may let a release start outside its window.
+pub(super) struct WindowOpener(pub(super) Caller);
+
 /// Somebody who may change configs, secrets and tokens.
 pub(super) struct Admin(pub(super) Caller);
 
@@ -189,6 +192,7 @@ needs!(DryRunner, DryRun, caller);
 needs!(Deployer, Push, caller);
 needs!(Approver, Approve, caller);
 needs!(Operator, Operate, caller);
+needs!(WindowOpener, OpenWindow, caller);
 needs!(Admin, Administer, caller);
 
 /// Somebody who sends configs: whoever may read compares them with what is stored, and who may

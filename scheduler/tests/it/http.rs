@@ -8,6 +8,7 @@ mod limits;
 mod lists;
 mod live;
 mod notifications;
+mod open_window;
 mod overview;
 mod pages;
 mod problems;

@@ -132,6 +132,37 @@ body! {
         /// drift.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         drift: Option<Drift>,
+        /// Who lets the desired version start outside its apply window; absent where nobody does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window_lift: Option<LiftedWindow>,
+    }
+}
+
+body! {
+    /// That a person lets a version start outside its apply window; other gates count as ever.
+    LiftedWindow {
+        /// Name of the token used.
+        who: String,
+        /// When.
+        at: Timestamp,
+        /// Until when, unless the version arrives or another takes its place before that.
+        until: Timestamp,
+        /// In their words.
+        reason: String,
+    }
+}
+
+request! {
+    /// Body of `POST …/channels/{channel}/open-window`.
+    OpenWindowRequest {
+        /// The version that may start: refused when another one is desired by now.
+        version: Option<String>,
+        /// Why, in the person's words; 1 to 1,000 characters. Needed unless it `end`s.
+        reason: Option<String>,
+        /// For how long, seconds: 1 to 86,400; an hour where it is not said.
+        for_seconds: Option<u64>,
+        /// Ends it instead: the window counts again.
+        end: bool,
     }
 }
 

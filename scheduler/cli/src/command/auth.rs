@@ -33,6 +33,8 @@ Examples:
   deployer  also releases and rolls back
   approver  reads, approves and rejects
   operator  reads, pauses, resumes, retries, cancels, fetches now, acknowledges
+  break-glass
+            reads, and lets a release start outside its apply window
   admin     does everything: configs, secrets, tokens, and all of the above
 
 A token may have several roles. --app and --channel limit what it may change;

@@ -19,6 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "pause",
             "resume",
             "acknowledge",
+            "open-window",
             "run",
             "cancel",
         ],

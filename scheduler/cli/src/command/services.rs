@@ -7,6 +7,7 @@ pub mod explain;
 pub mod get;
 pub(crate) mod ill;
 pub mod list;
+mod open_window;
 mod plan;
 mod push;
 mod reject;
@@ -59,6 +60,8 @@ pub enum ServiceVerb {
     Resume(ChannelArgument),
     /// Leave the drift of a channel as it is for a while
     Acknowledge(acknowledge::Arguments),
+    /// Let the version that is wanted start outside its apply window (break-glass)
+    OpenWindow(open_window::Arguments),
     /// Make a release that goes back to an earlier version
     Rollback(rollback::Arguments),
     /// Say why a channel stands where it stands and what would move it
@@ -129,6 +132,9 @@ pub async fn act(verb: ServiceVerb, client: &Client, console: &mut Console) -> R
         ServiceVerb::Resume(instance) => steer::perform("resume", &instance, client, console).await,
         ServiceVerb::Acknowledge(arguments) => {
             acknowledge::perform(&arguments, client, console).await
+        }
+        ServiceVerb::OpenWindow(arguments) => {
+            open_window::perform(&arguments, client, console).await
         }
         ServiceVerb::Rollback(arguments) => rollback::perform(&arguments, client, console).await,
         ServiceVerb::Explain(arguments) => explain::perform(&arguments, client, console).await,

@@ -16,6 +16,7 @@ const VERBS: &[&str] = &[
     "rollback",
     "explain",
     "acknowledge",
+    "open-window",
 ];
 
 /// The words after `pvnctl`, said so; `None` where there is nothing to say otherwise.

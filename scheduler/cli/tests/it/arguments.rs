@@ -250,3 +250,33 @@ fn a_pause_says_what_it_is_for() {
     assert!(ran.stderr.contains("paused by ann (disk swap)"), "{}", ran.stderr);
     assert_eq!(server.seen(), [format!(r#"{path} {{"reason":"disk swap"}}"#)]);
 }
+
+#[test]
+fn a_window_is_opened_for_the_version_that_was_shown_and_not_unasked() {
+    let own = "/v1/applications/shop/services/web/channels/eu";
+    let lift = json!({
+        "who": "ann", "at": "2026-01-01T00:00:00.000Z", "until": "2026-01-01T01:00:00.000Z", "reason": "down",
+    });
+    let instance = json!({
+        "channel": "eu", "channelId": format!("rch-{}", "0".repeat(32)), "runtime": "vm", "status": "CONVERGING", "reason": null,
+        "message": "ready to apply", "desiredVersion": "web-7", "since": "2026-01-01T00:00:00.000Z", "objects": [],
+        "info": [], "approvals": [], "paused": false, "observer": false, "windowLift": lift,
+    });
+    let (get, post) = (format!("GET {own}"), format!("POST {own}/open-window"));
+    let all = || [answer(&get, 200, instance.clone()), answer(&post, 200, instance.clone())];
+    let command = ["open-window", "shop/web@eu", "--reason", "down"];
+    let server = Server::answering(all());
+    let ran = run_with(Some(&server), &command, b"", None);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("no terminal to ask on") && ran.stderr.contains("--yes"));
+    assert!(server.seen().iter().all(|seen| seen.starts_with("GET")), "{:?}", server.seen());
+    let server = Server::answering(all());
+    let given = [&command[..], &["--for", "90m", "--yes"]].concat();
+    let ran = run_with(Some(&server), &given, b"", None);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the apply window is lifted until"), "{}", ran.stderr);
+    let body = r#"{"version":"web-7","reason":"down","forSeconds":5400,"end":false}"#;
+    assert_eq!(server.seen().last().unwrap(), &format!("{post} {body}"));
+    let ran = run_with(Some(&server), &command[..2], b"", None);
+    assert!(ran.code != 0 && ran.stderr.contains("--reason"), "{}", ran.stderr);
+}

@@ -12,6 +12,10 @@ use crate::desired::Unmet;
 use crate::limits::LANE_PATIENCE;
 use crate::state::{ApplyEnd, RolledBack, State};
 
+/// The way out for what cannot wait for a window.
+pub(crate) const LIFTS: &str =
+    "where it cannot wait, `pvnctl services open-window` lifts the window for this version";
+
 impl State {
     pub(super) fn describe_observing(&self, now: Timestamp) -> Description<'static> {
         let when = self
@@ -101,8 +105,10 @@ impl State {
             !matches!(end, ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_))
         });
         let failed = failed.map_or_else(String::new, |_| format!("; {}", self.apply_ended()));
-        let message =
-            format!("outside the apply window, which {opens}{lapses}; {}{failed}", self.what());
+        let message = format!(
+            "outside the apply window, which {opens}{lapses}; {}{failed}; {LIFTS}",
+            self.what()
+        );
         let (reason, way_out) = (Some(Reason::OutsideWindow), WayOut::WindowOpens(opens_at));
         Description::new(Status::WaitingPreconditions, reason, message, way_out)
             .because([Because::ApplyEnded])

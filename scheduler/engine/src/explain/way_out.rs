@@ -239,12 +239,31 @@ impl CauseChain<'_> {
 
     fn window_opens(&mut self, opens_at: Option<Timestamp>) {
         let text = match opens_at {
-            Some(at) => format!("the apply window is shut until {}", self.state.in_window_zone(at)),
+            Some(at) => format!(
+                "the apply window is shut until {}; where {} cannot wait, `pvnctl services \
+                 open-window {} --reason TEXT` lifts it for this version alone",
+                self.state.in_window_zone(at),
+                self.version(),
+                self.around.target
+            ),
             None => "the schedule of the apply window has no instant left; change it in the \
                      runtime's config"
                 .to_owned(),
         };
         self.say(CauseCode::WindowShut, text, self.since(), opens_at);
+    }
+
+    /// Whoever looks has to know that it may be applied outside its window, by whom and why.
+    pub(super) fn window_lifted(&mut self) {
+        let Some(lift) = self.state.window_lift() else { return };
+        let text = format!(
+            "{}; every other gate counts as ever; ends then, once {} has arrived, with a new \
+             release, or with `pvnctl services open-window {} --end`",
+            lift.in_words(self.version()),
+            self.version(),
+            self.around.target
+        );
+        self.say(CauseCode::WindowLifted, text, Some(lift.at), Some(lift.until));
     }
 }
 

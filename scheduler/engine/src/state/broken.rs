@@ -39,6 +39,9 @@ pub enum BrokenInvariant {
     /// No apply beside a job that may still run.
     #[error("a place for apply is wanted although an earlier job is not known to be gone")]
     AppliesBesideUnsettled,
+    /// A window is lifted by somebody, with a reason, and not for longer than may be.
+    #[error("an apply window is lifted by nobody, for no reason, or for longer than may be")]
+    LiftUnsaid,
     /// An apply waits for a pending or rejected approval.
     #[error("a place for apply is wanted although an approval is not given")]
     AppliesUnapproved,

@@ -7,7 +7,7 @@ use schema::id::{ChannelName, JobId};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ApplyAttempts, BrokenInvariant, is_false};
+use super::{ApplyAttempts, BrokenInvariant, WindowLift, is_false};
 
 /// The way of one release. Starts anew with each release.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub(crate) struct Rollout {
     /// When the window opens or shuts, if that is what matters now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window_at: Option<Timestamp>,
+    /// That a person lets it start outside its window, until then or until it arrives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lift: Option<Box<WindowLift>>,
     /// When it is STUCK. Runs only while no gate and no person holds the release up, and there is
     /// a daemon that could go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +81,7 @@ impl Rollout {
 
     /// `wants_apply`: whether a place for an apply is wanted.
     pub(crate) fn check(&self, wants_apply: bool) -> Result<(), BrokenInvariant> {
+        self.lift.as_ref().map_or(Ok(()), |lift| lift.check())?;
         match wants_apply && self.ready_since.is_none() {
             true => Err(BrokenInvariant::WantsUnready),
             false => Ok(()),
@@ -112,6 +116,21 @@ impl Rollout {
     /// When the window opens or shuts, if that is what matters now.
     pub(crate) fn window_at(&self) -> Option<Timestamp> {
         self.window_at
+    }
+
+    /// That a person lets it start outside its window.
+    pub(crate) fn lift(&self) -> Option<&WindowLift> {
+        self.lift.as_deref()
+    }
+
+    /// A person does so, in place of whoever did before.
+    pub(crate) fn lift_window(&mut self, lift: WindowLift) {
+        self.lift = Some(Box::new(lift));
+    }
+
+    /// The window counts again. Gives what was lifted.
+    pub(crate) fn end_lift(&mut self) -> Option<WindowLift> {
+        self.lift.take().map(|lift| *lift)
     }
 
     /// How it stands with the gates now.

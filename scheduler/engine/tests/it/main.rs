@@ -27,4 +27,5 @@ mod shares;
 mod size;
 mod uses;
 mod watched;
+mod window_lift;
 mod without_effect;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::desired::{Cadence, Desired, Gate, Window};
 use engine::event::{Event, FetchResult, Outcome};
 use engine::limiter::{Blocked, ConcurrencyLimiter, Limit, Limits};
-use engine::state::DriftAcknowledgement;
+use engine::state::{DriftAcknowledgement, WindowLift};
 use engine::{SITUATIONS, State, Surroundings, explain, situation, step};
 use schema::api::Explanation;
 use schema::cause::CauseCode;

@@ -59,6 +59,8 @@ struct Account {
     rolled_back: Vec<ReleaseId>,
     /// Drift that somebody leaves as it is, until when.
     acknowledged: BTreeMap<BlobId, Timestamp>,
+    /// Until when a person lets this release start outside its window.
+    lifted: Option<Timestamp>,
     watch: Watch,
 }
 
@@ -180,6 +182,9 @@ impl Oracle {
         let account = &mut self.accounts[instance];
         let status = after.standing().status;
         let looks = account.desired.as_ref().is_some_and(|desired| desired.observe.looks());
+        if engine::situation(after) == "converged" {
+            account.lifted = None; // it was for what has arrived
+        }
         account.arrived |= status == Status::Converged && !(looks && account.unseen);
         assert_eq!(status == Status::Deleted, account.deleted, "DELETED");
         assert_eq!(
@@ -226,6 +231,7 @@ impl Oracle {
                     != Some((desired.release, desired.compiled));
                 if old.is_none_or(|old| old.release != desired.release) {
                     account.acknowledged.clear();
+                    account.lifted = None;
                     account.grants.values_mut().for_each(|grant| grant.spent = true);
                     account.arrived = false;
                     account.cancelled = false;
@@ -243,7 +249,9 @@ impl Oracle {
                         .for_each(|grant| grant.spent |= !grant.rejected);
                 }
             }
-            Event::Deleted => account.deleted = true,
+            Event::Deleted => (account.deleted, account.lifted) = (true, None),
+            Event::LiftWindow(lift) if !account.deleted => account.lifted = Some(lift.until),
+            Event::EndWindowLift { .. } => account.lifted = None,
             Event::Pause { .. } | Event::Resume => {
                 let paused = matches!(event, Event::Pause { .. });
                 account.fresh = account.fresh.filter(|_| account.paused == paused);

@@ -8,7 +8,7 @@ use engine::desired::{
     WatchPolicy, Window, WorkExitCodes,
 };
 use engine::event::Event;
-use engine::state::DriftAcknowledgement;
+use engine::state::{DriftAcknowledgement, WindowLift};
 use schema::id::{BlobId, ReleaseId};
 use schema::schedule::Schedule;
 use schema::status::{Decision, Reason, Status};
@@ -138,7 +138,8 @@ pub(crate) fn gates(random: &mut Random, production: bool) -> Vec<Gate> {
 /// What somebody does to this instance on a whim.
 pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
-    match random.below(14) {
+    match random.below(15) {
+        14 => lift_window(state, random, who),
         13 => acknowledge(state, random, who),
         0..=4 => decide(state, random, 5),
         5 => Some(Event::Pause { who: "ann".to_owned(), reason: None }),
@@ -160,6 +161,16 @@ fn acknowledge(state: &State, random: &mut Random, who: String) -> Option<Event>
     let until = state.seen_at().plus(secs(random, 1, 7_200));
     let by = DriftAcknowledgement { who, at: state.seen_at(), until, reason: None };
     Some(Event::Acknowledge { fingerprint: drift.fingerprint, by })
+}
+
+/// Somebody lets it start outside its window, wherever it stands, or ends that.
+fn lift_window(state: &State, random: &mut Random, who: String) -> Option<Event> {
+    if state.window_lift().is_some() && random.one_in(3) {
+        return Some(Event::EndWindowLift { who });
+    }
+    let until = state.seen_at().plus(secs(random, 1, 3_600));
+    let reason = "an incident".to_owned();
+    Some(Event::LiftWindow(Box::new(WindowLift { who, at: state.seen_at(), until, reason })))
 }
 
 /// Somebody decides on any approval, of which most count no longer.

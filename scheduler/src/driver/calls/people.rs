@@ -14,6 +14,7 @@ use super::super::world::InstanceEntry;
 use super::super::{Ask, Caller, Refusal};
 use super::acknowledge::acknowledgement;
 use super::decide::{decision, hears};
+use super::open_window::opening;
 
 impl DriverLoop {
     pub(super) fn person(
@@ -49,6 +50,7 @@ impl DriverLoop {
             Ask::Acknowledge(request) => {
                 vec![(id, acknowledgement(kept, request, caller, batch.now)?)]
             }
+            Ask::OpenWindow(request) => vec![(id, opening(kept, request, caller, batch.now)?)],
             Ask::Refresh(_) | Ask::Retry if kept.state.desired().is_none() => {
                 return Err(Refusal::Conflict(format!(
                     "{label} has no release yet; make one with `pvnctl services push`"

@@ -4,8 +4,8 @@
 use axum::Json;
 use axum::extract::State;
 use schema::api::{
-    AcknowledgeRequest, DecisionRequest, Explanation, Instance, PauseRequest, RefreshRequest,
-    RunRequest, RunStarted,
+    AcknowledgeRequest, DecisionRequest, Explanation, Instance, OpenWindowRequest, PauseRequest,
+    RefreshRequest, RunRequest, RunStarted,
 };
 use schema::status::JobKind;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::services::find;
 use crate::driver::{Ask, Caller, InstanceTarget};
 use crate::http::Api;
-use crate::http::access::{Approver, DryRunner, Operator, Viewer};
+use crate::http::access::{Approver, DryRunner, Operator, Viewer, WindowOpener};
 use crate::http::error::Result;
 use crate::http::extract::{JsonBody, PathParams};
 use crate::http::lookup::no_channel;
@@ -42,6 +42,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
             &path("/acknowledge"),
             acknowledge,
             about("acknowledge", "Leave the drift that there is as it is until then, or end that"),
+        )
+        .post(
+            &path("/open-window"),
+            open_window,
+            about("openWindow", "Let the desired version start outside its window, or end that"),
         )
         .post(
             &path("/run"),
@@ -173,6 +178,15 @@ async fn acknowledge(
     JsonBody(request): JsonBody<AcknowledgeRequest>,
 ) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Acknowledge(request), caller).await
+}
+
+async fn open_window(
+    State(api): State<Api>,
+    WindowOpener(caller): WindowOpener,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<OpenWindowRequest>,
+) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::OpenWindow(request), caller).await
 }
 
 async fn run(

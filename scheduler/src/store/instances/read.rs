@@ -40,6 +40,7 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         paused: state.is_paused(),
         observer: state.is_observer(),
         drift: engine::view::drift(state),
+        window_lift: engine::view::window_lift(state),
     }
 }
 

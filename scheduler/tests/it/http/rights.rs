@@ -52,6 +52,7 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("HEAD", "/v1/jobs/{job}/streams/{stream}", "job"),
     ("POST", "/v1~/@/acknowledge", "operate"),
     ("POST", "/v1~/@/approve", "approve"),
+    ("POST", "/v1~/@/open-window", "open-window"),
     ("POST", "/v1~/@/pause", "operate"),
     ("POST", "/v1~/@/refresh", "operate"),
     ("POST", "/v1~/@/reject", "approve"),
@@ -231,7 +232,7 @@ async fn a_form_needs_what_the_api_asks_for() {
 
 /// The roles that change something, limited.
 fn limited(applications: &[&str], channels: &[&str]) -> TokenRights {
-    let roles = [Role::Deployer, Role::Approver, Role::Operator];
+    let roles = [Role::Deployer, Role::Approver, Role::Operator, Role::BreakGlass];
     TokenRights {
         roles: RoleSet::new(roles).unwrap(),
         scope: TokenScope {
@@ -282,7 +283,13 @@ async fn nothing_is_changed_beyond_the_limits_of_a_token_by_any_route() {
         ("runtime", "tool"),
         ("job", job.as_str()),
     ];
-    let changing = [Capability::DryRun, Capability::Push, Capability::Approve, Capability::Operate];
+    let changing = [
+        Capability::DryRun,
+        Capability::Push,
+        Capability::Approve,
+        Capability::Operate,
+        Capability::OpenWindow,
+    ];
     let mut tried = 0;
     for name in ["other-app", "other-channel", "neither"] {
         let cookie = service.sign_in(name).await;
@@ -351,7 +358,7 @@ async fn a_limited_token_does_within_its_limits_what_its_roles_do_and_reads_ever
         assert_eq!(read.status, StatusCode::OK, "{path}");
     }
     let own = service.ask(request("GET", "/v1/whoami", Some("ci"), Body::empty())).await.json();
-    assert_eq!(own["roles"], json!(["deployer", "approver", "operator"]));
+    assert_eq!(own["roles"], json!(["deployer", "approver", "operator", "break-glass"]));
     assert_eq!((&own["applications"], &own["channels"]), (&json!(["app"]), &json!(["staging"])));
     assert!(own.get("role").is_none(), "there is none that it has alone: {own}");
 }
@@ -394,7 +401,7 @@ async fn a_page_offers_what_its_reader_may_do_and_says_why_not_the_rest() {
     assert!(shown("viewer", "?channel=staging").await.contains("Fetch dry"));
     let html = shown("ci", "?channel=staging").await;
     assert!(html.contains(pause) && html.contains(deploy));
-    assert!(html.contains("(deployer, approver, operator, limited)"), "{html}");
+    assert!(html.contains("(deployer, approver, operator, break-glass, limited)"), "{html}");
     let html = shown("ci", "?channel=production").await;
     assert!(!html.contains(pause) && html.contains("may change only channel staging"));
     let html = shown("ci", "/deploy").await;

@@ -137,6 +137,19 @@ const STORIES: &[Story] = &[
         });
         Scenario::new(desired)
     }),
+    ("ready outside the window, which somebody has lifted", "WINDOW_LIFTED", || {
+        let mut desired = exit_code();
+        desired.apply.window = Some(Window {
+            opens: Schedule::parse("0 0 0 * * *", None).unwrap(),
+            duration: Duration::from_secs(60),
+        });
+        told(desired, |it| {
+            it.run(Fetch, 2);
+            let (who, reason) = ("ann".to_owned(), "an incident".to_owned());
+            let (at, until) = (it.now, it.now.plus_ms(60_000));
+            it.send(Event::LiftWindow(Box::new(WindowLift { who, at, until, reason })));
+        })
+    }),
     ("a window that never opens again", "WINDOW_SHUT", || {
         let mut desired = apply_only();
         desired.apply.window = Some(Window {

@@ -130,9 +130,10 @@ impl Account {
         assert!(!self.observer, "an observer never applies");
         assert!(!self.cancelled, "P7: no further attempt after a cancel");
         if desired.apply.window.is_some() {
+            let is_inside = now.as_millis().rem_euclid(3_600_000) < WINDOW_MS;
             assert!(
-                now.as_millis().rem_euclid(3_600_000) < WINDOW_MS,
-                "P2: {job} at {now} is outside its window"
+                is_inside || self.lifted.is_some_and(|until| now < until),
+                "P2: {job} at {now} is outside its window, which nobody has lifted for it"
             );
         }
         let mut fingerprint = None;
