@@ -13,10 +13,12 @@
 //! costs one place of [`AT_A_TIME`] for as long as an answer may take; addresses and keys are read
 //! when they are used and stand in no row, no log and no answer.
 
+mod letter;
 mod payload;
 mod post;
 mod resolve;
 mod signature;
+mod smtp;
 mod turn;
 
 use std::collections::BTreeSet;
@@ -35,6 +37,7 @@ use crate::clock::Clock;
 use crate::store::{NotificationLine, PendingNotification, Result, Store};
 use post::{HttpPost, Poster};
 use resolve::{ResolvedProvider, resolve};
+use smtp::Mailer;
 use turn::{LineMove, NextTry};
 
 /// Messages that are being sent at a time, each to another target: enough that some targets that
@@ -67,6 +70,15 @@ impl SendFailure {
         Self::Later { why: why.into(), after: None }
     }
 
+    /// The same in other words.
+    fn map(self, words: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::Later { why, after } => Self::Later { why: words(why), after },
+            Self::Refused(why) => Self::Refused(words(why)),
+            Self::Gone(why) => Self::Gone(words(why)),
+        }
+    }
+
     fn why(&self) -> &str {
         match self {
             Self::Later { why, .. } | Self::Refused(why) | Self::Gone(why) => why,
@@ -80,6 +92,7 @@ pub struct NotificationSender {
     store: Store,
     clock: Clock,
     http: Arc<Poster>,
+    mail: Arc<Mailer>,
     /// The scheduler's own address, which pages are below.
     url: Arc<str>,
 }
@@ -91,13 +104,23 @@ impl NotificationSender {
     /// One that links to pages below this address.
     pub fn new(store: Store, clock: Clock, url: &str) -> Self {
         let url = url.trim_end_matches('/').into();
-        Self { store, clock, http: Arc::new(Poster::new(post::ANSWER_WITHIN)), url }
+        let http = Arc::new(Poster::new(post::ANSWER_WITHIN));
+        let mail = Arc::new(Mailer::new(smtp::TAKEN_WITHIN, None));
+        Self { store, clock, http, mail, url }
     }
 
     /// The same that waits for an answer for so long, for tests.
     #[must_use]
     pub fn answered_within(self, within: Duration) -> Self {
-        Self { http: Arc::new(Poster::new(within)), ..self }
+        let mail = Arc::new(Mailer::new(within, None));
+        Self { http: Arc::new(Poster::new(within)), mail, ..self }
+    }
+
+    /// The same that waits for a mail server for so long and trusts this certificate (PEM) too, for
+    /// tests.
+    #[must_use]
+    pub fn mailing(self, within: Duration, trusted: Vec<u8>) -> Self {
+        Self { mail: Arc::new(Mailer::new(within, Some(trusted))), ..self }
     }
 
     /// Sends what there is and what comes, until `stop`. `written` wakes it.
@@ -223,6 +246,11 @@ impl NotificationSender {
                 let seconds = self.clock.now().as_millis() / 1_000;
                 let headers = signature::headers(&id, seconds, &body, key.as_deref());
                 HttpPost { url, headers, body }
+            }
+            ResolvedProvider::Email(route) => {
+                let letter = letter::letter(&message, &route.from, &route.to)
+                    .map_err(SendFailure::Refused)?;
+                return self.mail.send(route, &letter, resolved.secrets.as_ref()).await;
             }
         };
         self.http.post(&post, resolved.secrets.as_ref()).await

@@ -48,6 +48,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("axum_server", &["scheduler/src/http"]),
     ("tower_http", &["scheduler/src/http"]),
     ("reqwest", &["scheduler/cli/src/client", "scheduler/src/notifications/post"]),
+    ("lettre", &["scheduler/src/notifications/smtp", "scheduler/src/notifications/letter"]),
     (
         "rustls",
         &[

@@ -26,7 +26,7 @@ pub(super) fn slack(message: &NotificationMessage) -> String {
 }
 
 /// All that a message says below its first line.
-fn said(data: &NotificationData) -> Vec<String> {
+pub(super) fn said(data: &NotificationData) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(Some(data.why.clone()).filter(|why| !why.is_empty()));
     // The sentence may have the plan in it.

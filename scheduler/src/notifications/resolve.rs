@@ -1,11 +1,12 @@
 //! Where a target is, as the config in force says, with its secrets opened: read for each message,
 //! so that a new address or key counts from the next one on.
 
-use config::{Body, NotificationProvider, SentValue};
+use config::{Body, EmailProvider, NotificationProvider, SentValue};
 use schema::id::{ApplicationName, TargetName};
 use schema::mask::Secrets;
 
 use super::SendFailure;
+use super::smtp::MailRoute;
 use crate::store::{DocumentKind, Store, StoredDocumentKey};
 
 /// A target that can be sent to.
@@ -19,6 +20,7 @@ pub(super) struct ResolvedTarget {
 pub(super) enum ResolvedProvider {
     Slack { url: String },
     Webhook { url: String, key: Option<Vec<u8>> },
+    Email(MailRoute),
 }
 
 impl std::fmt::Debug for ResolvedProvider {
@@ -26,6 +28,7 @@ impl std::fmt::Debug for ResolvedProvider {
         f.write_str(match self {
             Self::Slack { .. } => "Slack",
             Self::Webhook { .. } => "Webhook",
+            Self::Email(_) => "Email",
         })
     }
 }
@@ -72,6 +75,9 @@ pub(super) async fn resolve(
             };
             ResolvedProvider::Webhook { url, key }
         }
+        NotificationProvider::Email(email) => {
+            ResolvedProvider::Email(route(store, email, &mut opened).await?)
+        }
     };
     let values: Vec<&[u8]> = opened.iter().map(String::as_bytes).collect();
     Ok(ResolvedTarget { provider, secrets: Secrets::of(&values) })
@@ -93,6 +99,35 @@ async fn address(
     let path = text.splitn(4, '/').nth(3).map(str::to_owned);
     opened.extend([Some(text.clone()), path].into_iter().flatten());
     Ok(text)
+}
+
+async fn route(
+    store: &Store,
+    email: &EmailProvider,
+    opened: &mut Vec<String>,
+) -> Result<MailRoute, SendFailure> {
+    let EmailProvider { to, from, server } = email;
+    let login = match (&server.user, &server.password) {
+        (Some(user), Some(password)) => {
+            let name = value(store, user, "user").await?;
+            // A name that stands in the config for everybody to read is worth more than asterisks.
+            if !matches!(user, SentValue::Value(_)) {
+                opened.push(name.clone());
+            }
+            let password = value(store, password, "password").await?;
+            opened.push(password.clone());
+            Some((name, password))
+        }
+        _ => None,
+    };
+    Ok(MailRoute {
+        host: server.host.clone(),
+        port: server.port(),
+        tls: server.tls(),
+        login,
+        from: from.clone(),
+        to: to.clone(),
+    })
 }
 
 async fn signing_key(

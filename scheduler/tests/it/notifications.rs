@@ -1,9 +1,11 @@
 //! The outbox over a real database and real servers that do what the test says.
 
 mod decided;
+mod email;
 mod faults;
 mod flood;
 mod kept;
+mod mail_server;
 mod server;
 
 use std::collections::BTreeMap;

@@ -72,8 +72,8 @@ pub use ineffective::ineffective;
 pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};
 pub use local::{CompiledFilter, Filter, Reference};
 pub use notifications::{
-    NotificationProvider, NotificationTarget, SentValue, SlackProvider, WebhookProvider,
-    signing_key, web_address,
+    EmailProvider, NotificationProvider, NotificationTarget, SentValue, SlackProvider, SmtpServer,
+    SmtpTls, WebhookProvider, signing_key, web_address,
 };
 pub use params::{
     BlobParameter, BlobValue, CommitParameter, Constant, DockerImageParameter, ImageRegistryInfo,

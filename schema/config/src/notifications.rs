@@ -1,5 +1,6 @@
 //! Who is told without asking: the targets of an application's notifications. The words are those
-//! of Argo CD and Flux: a target is a Slack webhook, or a webhook of somebody's own.
+//! of Argo CD and Flux: a target is a Slack webhook, a webhook of somebody's own, or people's
+//! mail.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +17,8 @@ const KEY_PREFIX: &str = "whsec_";
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 message_with_one! {
-    /// Whom to tell, and of what: exactly one of `slack`, `webhook`.
-    #[schemars(extend("x-exactlyOne" = ["slack", "webhook"]))]
+    /// Whom to tell, and of what: exactly one of `slack`, `webhook`, `email`.
+    #[schemars(extend("x-exactlyOne" = ["slack", "webhook", "email"]))]
     NotificationTarget {
         /// Its name, unique in the application.
         name: TargetName,
@@ -28,6 +29,8 @@ message_with_one! {
         slack: SlackProvider => Slack,
         /// A server that is sent JSON, signed if there is a key.
         webhook: WebhookProvider => Webhook,
+        /// Mail to people.
+        email: EmailProvider => Email,
     }
     {
         /// What it is told. Default: all but `CONVERGED`.
@@ -42,6 +45,8 @@ pub enum NotificationProvider {
     Slack(SlackProvider),
     /// `webhook`.
     Webhook(WebhookProvider),
+    /// `email`.
+    Email(EmailProvider),
 }
 
 message! {
@@ -60,6 +65,71 @@ message! {
         /// The key that signs what is sent (HMAC-SHA256, as Standard Webhooks has it): `whsec_` and
         /// 24 to 64 bytes in base64. Default: nothing is signed.
         signing_key: Option<SentValue>,
+    }
+}
+
+message! {
+    /// Mail, sent by SMTP.
+    EmailProvider {
+        /// Who gets it: addresses as `ann@example.com`, 20 at most.
+        to: Vec<String>,
+        /// The address that it comes from. The server has to let `user` send as this one.
+        from: String,
+        /// The server that takes it: your relay, or your provider's.
+        server: SmtpServer,
+    }
+}
+
+message! {
+    /// A mail server, and how it is spoken to.
+    SmtpServer {
+        /// Its name or IP address; by a name is also checked who it is.
+        host: String,
+        /// Default: 587, with `tls: IMPLICIT` 465, with `tls: NONE` 25.
+        port: Option<u16>,
+        /// How the connection is encrypted. Default: `STARTTLS`, at port 465 `IMPLICIT`.
+        tls: Option<SmtpTls>,
+        /// Whom it lets in. Default: nobody says who they are.
+        user: Option<SentValue>,
+        /// The user's password, at many providers one made for a program.
+        password: Option<SentValue>,
+    }
+}
+
+/// How a connection to a mail server is encrypted.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SmtpTls {
+    /// By STARTTLS; nothing is sent where the server does not offer it.
+    Starttls,
+    /// From the first byte on, as it is at port 465.
+    Implicit,
+    /// Not at all: for a relay on the same machine or in a network that you trust.
+    None,
+}
+
+impl SmtpServer {
+    /// How the connection is encrypted.
+    pub fn tls(&self) -> SmtpTls {
+        let usual = if self.port == Some(465) { SmtpTls::Implicit } else { SmtpTls::Starttls };
+        self.tls.unwrap_or(usual)
+    }
+
+    /// The port that it listens at.
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(match self.tls() {
+            SmtpTls::Starttls => 587,
+            SmtpTls::Implicit => 465,
+            SmtpTls::None => 25,
+        })
+    }
+
+    /// Whether it is on this machine, as far as its name says.
+    pub fn is_local(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
@@ -98,6 +168,7 @@ impl NotificationTarget {
         match &self.provider {
             NotificationProvider::Slack(_) => "slack",
             NotificationProvider::Webhook(_) => "webhook",
+            NotificationProvider::Email(_) => "email",
         }
     }
 }
@@ -122,6 +193,44 @@ pub fn web_address(text: &str) -> Result<(), &'static str> {
     }
     if authority.is_empty() || authority.starts_with(':') {
         return Err("it names no host");
+    }
+    Ok(())
+}
+
+/// Whether this is a mail address that a message can be sent to: no name before it, no quotes.
+///
+/// # Errors
+/// In words for people.
+pub(crate) fn mail_address(text: &str) -> Result<(), &'static str> {
+    let (user, host) = text.rsplit_once('@').ok_or("it has no `@`")?;
+    let is_user = |one: char| one.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(one);
+    if text.contains("{{") {
+        return Err("templates are not filled in here");
+    }
+    // Source: RFC 5321, section 4.5.3.1.
+    if text.len() > 254 || user.len() > 64 {
+        return Err("it is longer than addresses can be");
+    }
+    if !user.chars().all(is_user) || user.split('.').any(str::is_empty) {
+        return Err("what stands before `@` is no name of a mailbox");
+    }
+    mail_host(host).map_err(|_| "what follows `@` is no name of a host")
+}
+
+/// Whether a mail server can be reached by this name.
+///
+/// # Errors
+/// In words for people.
+pub(crate) fn mail_host(text: &str) -> Result<(), &'static str> {
+    if text.parse::<std::net::IpAddr>().is_ok() {
+        return Ok(());
+    }
+    let is_label = |label: &str| {
+        let is_name = |one: char| one.is_ascii_alphanumeric() || one == '-' || one == '_';
+        (1..=63).contains(&label.len()) && label.chars().all(is_name)
+    };
+    if text.len() > 253 || !text.split('.').all(is_label) {
+        return Err("it is neither the name of a host nor an IP address");
     }
     Ok(())
 }

@@ -1,9 +1,14 @@
-//! Rules of an application's notifications: addresses that can be sent to, keys that sign.
+//! Rules of an application's notifications: addresses that can be sent to, keys that sign,
+//! mail servers that no password is shown to in the clear.
 
 use super::Rules;
 use crate::notifications::{
-    NotificationProvider, NotificationTarget, SentValue, signing_key, web_address,
+    EmailProvider, NotificationProvider, NotificationTarget, SentValue, SmtpTls, mail_address,
+    mail_host, signing_key, web_address,
 };
+
+/// Most addresses of a target: each is one more question to the server for each message.
+const ADDRESSES_AT_MOST: usize = 20;
 
 /// Most targets of an application: each event is written, and sent, for each of them.
 const TARGETS_AT_MOST: usize = 20;
@@ -20,6 +25,7 @@ impl Rules<'_> {
             let own = format!("{at}/{index}");
             let at = format!("{own}/{}", target.kind());
             match &target.provider {
+                NotificationProvider::Email(email) => self.email(email, &at),
                 NotificationProvider::Slack(slack) => self.address(&slack.url, &at),
                 NotificationProvider::Webhook(webhook) => {
                     self.address(&webhook.url, &at);
@@ -39,6 +45,42 @@ impl Rules<'_> {
             if events.len() < all {
                 self.add(format!("{own}/events"), "an event is named twice");
             }
+        }
+    }
+
+    fn email(&mut self, email: &EmailProvider, at: &str) {
+        let EmailProvider { to, from, server } = email;
+        if to.is_empty() {
+            self.add(format!("{at}/to"), "nobody is named");
+            self.help("name those who are told, as in `to: [ann@example.com]`");
+        }
+        if to.len() > ADDRESSES_AT_MOST {
+            self.add(format!("{at}/to"), format!("there are more than {ADDRESSES_AT_MOST}"));
+            self.help("name the address of a mailing list");
+        }
+        let named = to.iter().enumerate().map(|(index, one)| (format!("{at}/to/{index}"), one));
+        for (at, address) in named.chain([(format!("{at}/from"), from)]) {
+            if let Err(why) = mail_address(address) {
+                self.add(at, format!("this is no mail address: {why}"));
+                self.help("write the address alone, as in `ann@example.com`");
+            }
+        }
+        let at = format!("{at}/server");
+        if let Err(why) = mail_host(&server.host) {
+            self.add(format!("{at}/host"), format!("no server can be reached by this: {why}"));
+            self.help("write its name alone, as in `smtp.example.com`, and `port` beside it");
+        }
+        if server.port == Some(0) {
+            self.add(format!("{at}/port"), "no server listens at port 0");
+            self.help("ports are 1 to 65535; most often it is 587 or 465");
+        }
+        if server.user.is_some() != server.password.is_some() {
+            self.add(&at, "`user` and `password` go together, and only one of them is given");
+            self.help("give both, or neither where the server asks nobody who they are");
+        }
+        if server.tls() == SmtpTls::None && server.password.is_some() && !server.is_local() {
+            self.add(format!("{at}/tls"), "the password would go over the network in the clear");
+            self.help("leave `tls` out, which asks for STARTTLS, or say `tls: IMPLICIT`");
         }
     }
 

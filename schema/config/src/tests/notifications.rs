@@ -41,10 +41,10 @@ fn what_a_target_cannot_be_is_said_with_what_it_can() {
     check(&slack("{value: \"https://ann:pw@h/\"}"), "it has a user or a password in it");
     check(&slack("{secret: {key: \"a b\"}}"), "keys of secrets are");
     check(&slack("https://hooks.slack.com/x"), "expected a mapping");
-    check("{name: n}", "exactly one of `slack`, `webhook`");
+    check("{name: n}", "exactly one of `slack`, `webhook`, `email`");
     check(
         "{name: n, slack: {url: {secret: {key: k}}}, webhook: {url: {secret: {key: k}}}}",
-        "exactly one of `slack`, `webhook`",
+        "exactly one of `slack`, `webhook`, `email`",
     );
     let named = |name: &str, events: &str| {
         format!("{{name: {name}, slack: {{url: {{secret: {{key: k}}}}}}, events: {events}}}")
@@ -55,6 +55,34 @@ fn what_a_target_cannot_be_is_said_with_what_it_can() {
     check(&named("n", "[]"), "no event is named");
     let twice = format!("{}\n  - {}", named("n", "[FAILED]"), named("n", "[STUCK]"));
     check(&twice, "notification target `n` is given twice");
+}
+
+#[test]
+fn what_mail_cannot_be_sent_with_is_said_at_its_field() {
+    let email = |to: &str, from: &str, server: &str| {
+        format!("{{name: n, email: {{to: {to}, from: {from}, server: {{{server}}}}}}}")
+    };
+    let login = "user: {value: u}, password: {secret: {key: k}}";
+    for good in ["host: smtp.example.com", "host: \"::1\", tls: NONE", "host: h, port: 2525"] {
+        let text = email("[ann+x@example.com]", "pvn@h", &format!("{good}, {login}"));
+        let text = format!(
+            "application:\n  name: a\n  releaseChannels: [{{name: c, runtimes: [{{runtime: \
+             r}}]}}]\n  notifications:\n  - {text}\n"
+        );
+        assert_eq!(documents(&text).len(), 1, "{good}");
+    }
+    let server = |server: &str| email("[a@h]", "b@h", server);
+    check(&email("[]", "b@h", "host: h"), "nobody is named");
+    check(&email("[ann]", "b@h", "host: h"), "this is no mail address: it has no `@`");
+    check(&email("[a@h]", "\"x\\r\\nBcc: e@h\"", "host: h"), "is no name of a mailbox");
+    check(&email("[\"a@h>\"]", "b@h", "host: h"), "is no name of a host");
+    check(&server("host: \"smtp.example.com:25\""), "no server can be reached by this");
+    check(&server("host: h, port: 0"), "no server listens at port 0");
+    check(&server("host: h, port: 70000"), "65535");
+    check(&server("host: h, tls: SSL"), "STARTTLS");
+    check(&server("host: h, user: {value: u}"), "only one of them is given");
+    check(&server(&format!("host: h, tls: NONE, {login}")), "in the clear");
+    check(&server("host: h, user: {value: u}, password: pw"), "expected a mapping");
 }
 
 #[test]

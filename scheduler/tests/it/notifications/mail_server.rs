@@ -1,0 +1,151 @@
+//! A real mail server over a socket: keeps what it took, lets people in, and does at a command what
+//! the test says.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+/// What it does instead of saying yes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Fault {
+    Says(&'static str),
+    Hangs,
+    /// The connection ends: at `.` after the mail is taken.
+    Closes,
+}
+
+/// What it took and heard.
+#[derive(Debug, Default)]
+struct Kept {
+    mails: Vec<TakenMail>,
+    commands: Vec<String>,
+}
+
+/// A mail with whom it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TakenMail {
+    pub(super) to: Vec<String>,
+    pub(super) text: String,
+}
+
+impl TakenMail {
+    pub(super) fn header(&self, name: &str) -> &str {
+        let start = format!("{name}: ");
+        self.text.lines().find_map(|line| line.strip_prefix(&start)).unwrap_or_default()
+    }
+}
+
+/// The server; it ends with this.
+#[derive(Debug)]
+pub(super) struct MailServer {
+    pub(super) address: SocketAddr,
+    kept: Arc<Mutex<Kept>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+type Faults = Arc<Mutex<VecDeque<(&'static str, Fault)>>>;
+
+impl MailServer {
+    /// One that does these at the next command that begins so, each once. A mail's end is `.`.
+    pub(super) async fn with(faults: impl IntoIterator<Item = (&'static str, Fault)>) -> Self {
+        let faults: Faults = Arc::new(Mutex::new(faults.into_iter().collect()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let kept: Arc<Mutex<Kept>> = Arc::default();
+        let keeps = kept.clone();
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((connection, _)) = listener.accept().await {
+                connections.spawn(serve(connection, faults.clone(), keeps.clone()));
+            }
+        });
+        Self { address, kept, _task: AbortOnDropHandle::new(task) }
+    }
+
+    pub(super) fn mails(&self) -> Vec<TakenMail> {
+        self.kept.lock().unwrap().mails.clone()
+    }
+
+    pub(super) fn commands(&self) -> Vec<String> {
+        self.kept.lock().unwrap().commands.clone()
+    }
+}
+
+/// `None` when the connection is over.
+async fn serve(connection: TcpStream, faults: Faults, kept: Arc<Mutex<Kept>>) -> Option<()> {
+    let mut connection = BufReader::new(connection);
+    say(&mut connection, "220 mail.test").await?;
+    let mut to = Vec::new();
+    loop {
+        let line = line(&mut connection).await?;
+        kept.lock().unwrap().commands.push(line.clone());
+        if let Some(fault) = fault(&faults, &line) {
+            act(&mut connection, fault).await?;
+            continue;
+        }
+        match line.get(..4).unwrap_or(&line) {
+            "EHLO" => say(&mut connection, "250-mail.test\r\n250 AUTH PLAIN LOGIN").await?,
+            "AUTH" => say(&mut connection, "235 come in").await?,
+            "MAIL" => {
+                to.clear();
+                say(&mut connection, "250 ok").await?;
+            }
+            "RCPT" => {
+                to.push(line["RCPT TO:<".len()..].trim_end_matches('>').to_owned());
+                say(&mut connection, "250 ok").await?;
+            }
+            "DATA" => {
+                say(&mut connection, "354 go on").await?;
+                let text = mail(&mut connection).await?;
+                let fault = fault(&faults, ".");
+                if !matches!(fault, Some(Fault::Says(_))) {
+                    kept.lock().unwrap().mails.push(TakenMail { to: to.clone(), text });
+                }
+                act(&mut connection, fault.unwrap_or(Fault::Says("250 taken"))).await?;
+            }
+            "QUIT" => return say(&mut connection, "221 bye").await,
+            _ => say(&mut connection, "502 what").await?,
+        }
+    }
+}
+
+fn fault(faults: &Faults, line: &str) -> Option<Fault> {
+    let mut faults = faults.lock().unwrap();
+    let is_next = faults.front().is_some_and(|(at, _)| line.starts_with(at));
+    is_next.then(|| faults.pop_front().unwrap().1)
+}
+
+async fn act(connection: &mut BufReader<TcpStream>, fault: Fault) -> Option<()> {
+    match fault {
+        Fault::Says(text) => say(connection, text).await,
+        Fault::Hangs => std::future::pending().await,
+        Fault::Closes => None,
+    }
+}
+
+async fn say(connection: &mut BufReader<TcpStream>, text: &str) -> Option<()> {
+    connection.write_all(format!("{text}\r\n").as_bytes()).await.ok()
+}
+
+async fn line(connection: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut line = String::new();
+    connection.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
+    Some(line.trim_end().to_owned())
+}
+
+async fn mail(connection: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        let line = line(connection).await?;
+        if line == "." {
+            return Some(text);
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+}
