@@ -4,34 +4,17 @@
 //!
 //! `cargo bench -p tests --bench scale [-- IDLE_SECONDS]`
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
-
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use schema::time::Timestamp;
+use tests::scale::{self, percentiles, row};
 use tests::scheduler::{Scheduler, Start};
 use tests::{cpu, wait};
 
 const SERVICES: usize = 100;
 const CHANNELS: usize = 100;
 const PAST_JOBS: u64 = 1_000_000;
-
-/// Copies of one finished job, inserted as the daemon would have: the newest keep their places.
-const HISTORY: &str = r#"
-import sqlite3, sys
-database = sqlite3.connect(sys.argv[1])
-columns = [row[1] for row in database.execute("PRAGMA table_info(jobs)")]
-copied = [column for column in columns if column not in ("id", "seq")]
-total = int(sys.argv[2])
-rows = database.execute(f"SELECT {','.join(copied)} FROM jobs WHERE ended_at IS NOT NULL").fetchall()
-def past():
-    for number in range(total):
-        yield (f"job-{number:032x}", -number - 1, *rows[number % len(rows)])
-marks = ",".join("?" * (len(copied) + 2))
-database.executemany(f"INSERT INTO jobs (id, seq, {','.join(copied)}) VALUES ({marks})", past())
-database.commit()
-"#;
 
 /// When each instance is due now, and how many milliseconds later its next fetch began.
 const LATE: &str = r#"
@@ -57,27 +40,11 @@ const SEEN: usize = 200;
 
 fn main() {
     let idle = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(30);
-    let mut scheduler = Scheduler::stopped();
-    scheduler.run(&Start::default());
-    scheduler.apply(&configs());
     let start = Instant::now();
-    for service in 0..SERVICES {
-        scheduler.ok(&["services", "push", &format!("s{service}"), "--app", "app"]);
-    }
-    wait::until_within(Duration::from_secs(600), "every instance to converge", || {
-        (count(&scheduler, "CONVERGED") == CHANNELS * SERVICES).then_some(())
-    });
-    row("10,000 pushed to all CONVERGED", start.elapsed().as_secs_f64(), "s", "");
+    let mut scheduler = scale::converged(SERVICES, CHANNELS);
+    row("started, 10,000 pushed, to all CONVERGED", start.elapsed().as_secs_f64(), "s", "");
     scheduler.stop();
-
-    let database = scheduler.data().join("pvn.db");
-    let status = Command::new("python3")
-        .args(["-c", HISTORY])
-        .arg(&database)
-        .arg(PAST_JOBS.to_string())
-        .status()
-        .expect("python3 can be started");
-    assert!(status.success(), "the past could not be made up");
+    scale::make_up_past(&scheduler, PAST_JOBS);
 
     let start = Instant::now();
     scheduler.spawn(&Start::default());
@@ -112,7 +79,7 @@ fn main() {
 /// Has every instance fetched once a minute, and reads from the database when each was due and when
 /// its next fetch began. Milliseconds: median and 99th percentile.
 fn late(scheduler: &Scheduler) -> [f64; 2] {
-    let yaml = configs().replace(
+    let yaml = scale::configs(SERVICES, CHANNELS).replace(
         "steadyStatePollInterval: 3600s",
         &format!("steadyStatePollInterval: {}s", STEADY.as_secs()),
     );
@@ -173,46 +140,6 @@ fn now() -> Timestamp {
     Timestamp::from_millis(
         i64::try_from(since.as_millis()).expect("it is before the year 292,000,000"),
     )
-}
-
-fn percentiles(mut values: Vec<f64>) -> [f64; 2] {
-    assert!(!values.is_empty(), "something was measured");
-    values.sort_by(f64::total_cmp);
-    [0.5, 0.99].map(|share| values[((values.len() as f64 * share) as usize).min(values.len() - 1)])
-}
-
-fn row(what: &str, value: f64, unit: &str, target: &str) {
-    println!("{what:<44}{value:>10.2} {unit:<4} {target}");
-}
-
-/// 100 services in 100 channels on a runtime that answers at once and then has nothing to do for an
-/// hour.
-fn configs() -> String {
-    let task = "taskConfig: {program: {name: nothing, cmd: ['true']}}";
-    let mut yaml = format!(
-        "runtime: {{name: nowhere, fake: {{}}}}\n---\nruntime:\n  name: world\n  custom:\n    \
-         proxyRuntime: {{runtime: nowhere}}\n    fetch: {{{task}, steadyStatePollInterval: \
-         3600s}}\n    apply: {{{task}}}\n---\napplication:\n  name: app\n  releaseChannels:\n"
-    );
-    for channel in 0..CHANNELS {
-        yaml += &format!("  - {{name: c{channel}, runtimes: [{{runtime: world}}]}}\n");
-    }
-    for service in 0..SERVICES {
-        yaml += &format!("---\nservice: {{name: s{service}, application: app}}\n");
-    }
-    yaml
-}
-
-/// Instances with this status.
-fn count(scheduler: &Scheduler, status: &str) -> usize {
-    let services = scheduler.json(&["services", "list", "--app", "app"]);
-    let channels = services
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|service| service["channels"].as_array())
-        .flatten();
-    channels.filter(|channel| channel["status"] == status).count()
 }
 
 /// Seconds that a GET took, if it was answered with 200.
