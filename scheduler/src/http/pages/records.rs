@@ -20,6 +20,9 @@ use crate::store::{EventFilter, ReleaseFilter};
 /// Rows of one page.
 const ROWS: u32 = 50;
 
+/// Releases of one page, each with its channels: what stays below 100 kB with fifteen of them.
+const RELEASES: u32 = 25;
+
 pub(super) fn routes() -> Router<Api> {
     Router::new()
         .route("/releases", get(releases))
@@ -52,7 +55,7 @@ async fn releases(
         service: scope.service.map(|row| row.id),
         channel: None,
     };
-    let found = api.store.releases(&filter, &extract::page(list.cursor, Some(ROWS))?).await?;
+    let found = api.store.releases(&filter, &extract::page(list.cursor, Some(RELEASES))?).await?;
     page(pages::releases(&frame, &list.application, &list.service, &found))
 }
 

@@ -17,8 +17,8 @@ use crate::http::extract::{self, Query};
 use crate::http::lookup::application;
 use crate::store::{PageRequest, ServiceFilter, ServiceOrder};
 
-/// Services of one page: what stays far below 100 kB.
-const ROWS: u32 = 50;
+/// Services of one page: what stays below 100 kB with twenty channels each.
+const ROWS: u32 = 25;
 
 /// Applications to choose from; whoever has more types the name.
 const CHOICES: u32 = 200;
