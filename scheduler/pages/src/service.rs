@@ -3,7 +3,7 @@
 use askama::Template;
 use schema::api::{Approval, ApprovalVote, Explanation, Instance, Job, LogEntry, Service};
 use schema::id::ChannelName;
-use schema::status::{ApprovalStatus, Decision, Status};
+use schema::status::{ApprovalStatus, Decision, JobStatus, Status};
 
 use crate::frame::Frame;
 use crate::links::{channel_action, instance_path, query};
@@ -39,6 +39,26 @@ pub fn most_urgent(service: &Service) -> Option<&Instance> {
         Status::Replaced | Status::Deleted => 7,
     };
     service.channels.iter().min_by_key(rank)
+}
+
+/// Jobs that follow each other and failed alike, as one line.
+struct JobLine<'a> {
+    /// The newest of them.
+    job: &'a Job,
+    /// How many they are.
+    times: usize,
+}
+
+/// The jobs with the same failed attempt as one line: of the same command for the same version.
+fn folded(jobs: &[Job]) -> Vec<JobLine<'_>> {
+    let is_alike = |one: &Job, other: &Job| {
+        one.status == JobStatus::Failed
+            && (one.status, one.kind) == (other.status, other.kind)
+            && one.version == other.version
+            && one.exit_code == other.exit_code
+    };
+    let runs = jobs.chunk_by(is_alike);
+    runs.filter_map(|run| Some(JobLine { job: run.first()?, times: run.len() })).collect()
 }
 
 /// What templates ask of an approval.
@@ -89,6 +109,7 @@ struct ServiceView<'a> {
     /// What the paths of things to do with the selected channel begin with.
     action: String,
     entries: &'a [LogEntry],
+    jobs: Vec<JobLine<'a>>,
 }
 
 impl ServiceView<'_> {
@@ -133,5 +154,6 @@ pub fn service(frame: &Frame, shown: &ServiceDetails) -> Rendered {
     let action = selected
         .map(|one| channel_action(&service.application, &service.name, &one.channel))
         .unwrap_or_default();
-    render(&ServiceView { frame, shown, selected, action, entries: &shown.timeline })
+    let jobs = folded(&shown.jobs);
+    render(&ServiceView { frame, shown, selected, action, entries: &shown.timeline, jobs })
 }
