@@ -16,7 +16,8 @@ database = sqlite3.connect(sys.argv[1])
 columns = [row[1] for row in database.execute("PRAGMA table_info(jobs)")]
 copied = [column for column in columns if column not in ("id", "seq")]
 total = int(sys.argv[2])
-rows = database.execute(f"SELECT {','.join(copied)} FROM jobs WHERE ended_at IS NOT NULL").fetchall()
+ended = f"SELECT {','.join(copied)} FROM jobs WHERE ended_at IS NOT NULL"
+rows = database.execute(ended).fetchall()
 def past():
     for number in range(total):
         yield (f"job-{number:032x}", -number - 1, *rows[number % len(rows)])
