@@ -215,40 +215,7 @@ impl Oracle {
         let account = &mut self.accounts[instance];
         account.leave_drift(event, applying);
         match event {
-            Event::Desired(desired) => {
-                if account.deleted
-                    && account.desired.as_ref().is_some_and(|old| old.release == desired.release)
-                {
-                    account.desired = Some((**desired).clone());
-                    return; // it comes back with a release
-                }
-                if account.deleted {
-                    account.grants.values_mut().for_each(|grant| grant.spent = true);
-                }
-                account.deleted = false;
-                let old = account.desired.replace((**desired).clone());
-                let changed = old.as_ref().map(|old| (old.release, old.compiled))
-                    != Some((desired.release, desired.compiled));
-                if old.is_none_or(|old| old.release != desired.release) {
-                    account.acknowledged.clear();
-                    account.lifted = None;
-                    account.grants.values_mut().for_each(|grant| grant.spent = true);
-                    account.arrived = false;
-                    account.cancelled = false;
-                }
-                if changed {
-                    (account.fresh, account.is_quiet) = (None, false);
-                    account.spend();
-                    account.arrived = false;
-                    account.unseen = true;
-                    // What was said was said about other commands.
-                    account
-                        .grants
-                        .values_mut()
-                        .filter(|grant| !grant.votes.is_empty())
-                        .for_each(|grant| grant.spent |= !grant.rejected);
-                }
-            }
+            Event::Desired(desired) => account.desire(desired),
             Event::Deleted => (account.deleted, account.lifted) = (true, None),
             Event::LiftWindow(lift) if !account.deleted => account.lifted = Some(lift.until),
             Event::EndWindowLift { .. } => account.lifted = None,

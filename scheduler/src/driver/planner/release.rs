@@ -134,8 +134,7 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
         let ReleaseBase { channels, newest, among_others } = from;
-        let wanted = wanted(channels, subject, request)?;
-        within_limits(&wanted, subject, request, caller)?;
+        let wanted = reached(wanted(channels, subject, request)?, subject, request, caller)?;
         let seal = RawSeal(&self.sealer);
         let earlier = match &newest {
             Some(newest) => Some(self.values_kept(subject, newest).await?),
@@ -346,20 +345,19 @@ fn no_channel() -> Refusal {
     )
 }
 
-/// Whether all that a push changes is within the caller's limits: where it goes, and the channels
-/// that it gives values of their own, which the next release there has too.
-fn within_limits(
-    wanted: &BTreeSet<ChannelName>,
+/// The same channels, where all that a push changes is within the caller's limits: where it goes,
+/// and the channels that it gives values of their own, which the next release there has too.
+fn reached(
+    wanted: BTreeSet<ChannelName>,
     subject: &ReleaseSubject<'_>,
     request: &PushRequest,
     caller: &Caller,
-) -> Result<(), Refusal> {
+) -> Result<BTreeSet<ChannelName>, Refusal> {
     let is_given = |name: &&ChannelName| request.params_for_channel.contains_key(name.as_str());
-    let given: BTreeSet<_> = subject.channel_ids.keys().filter(is_given).collect();
-    caller.reaches(
-        &subject.application.name,
-        given.into_iter().chain(wanted).collect::<BTreeSet<_>>(),
-    )
+    let given = subject.channel_ids.keys().filter(is_given);
+    let changed: BTreeSet<&ChannelName> = wanted.iter().chain(given).collect();
+    caller.reaches(&subject.application.name, changed)?;
+    Ok(wanted)
 }
 
 /// Where a release goes: to the channels that are named, and to what is to come with them.

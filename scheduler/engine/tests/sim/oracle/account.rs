@@ -3,6 +3,39 @@
 use super::*;
 
 impl Account {
+    /// This is wanted from now on.
+    pub(super) fn desire(&mut self, desired: &Desired) {
+        if self.deleted && self.desired.as_ref().is_some_and(|old| old.release == desired.release) {
+            self.desired = Some(desired.clone());
+            return; // it comes back with a release
+        }
+        if self.deleted {
+            self.grants.values_mut().for_each(|grant| grant.spent = true);
+        }
+        self.deleted = false;
+        let old = self.desired.replace(desired.clone());
+        let changed = old.as_ref().map(|old| (old.release, old.compiled))
+            != Some((desired.release, desired.compiled));
+        if old.is_none_or(|old| old.release != desired.release) {
+            self.acknowledged.clear();
+            self.lifted = None;
+            self.grants.values_mut().for_each(|grant| grant.spent = true);
+            self.arrived = false;
+            self.cancelled = false;
+        }
+        if changed {
+            (self.fresh, self.is_quiet) = (None, false);
+            self.spend();
+            self.arrived = false;
+            self.unseen = true;
+            // What was said was said about other commands.
+            self.grants
+                .values_mut()
+                .filter(|grant| !grant.votes.is_empty())
+                .for_each(|grant| grant.spent |= !grant.rejected);
+        }
+    }
+
     /// What it is asked for now.
     pub(super) fn ask(&mut self, after: &State) {
         for approval in after.approvals() {
