@@ -25,6 +25,7 @@ mod jobs;
 mod notifications;
 mod overview;
 mod records;
+mod releases;
 mod services;
 
 pub use configs::*;
@@ -33,4 +34,5 @@ pub use jobs::*;
 pub use notifications::*;
 pub use overview::*;
 pub use records::*;
+pub use releases::*;
 pub use services::*;

@@ -1,6 +1,6 @@
 //! A person lets one release start outside its apply window, for a while: what that is about, and
-//! what ends it. Called by the step and by `desire.rs`. Of the other gates it says nothing, so it is
-//! looked at where the window is (`converge.rs`) and nowhere else.
+//! what ends it. Called by the step and by `desire.rs`. Of the other gates it says nothing, so it
+//! is looked at where the window is (`converge.rs`) and nowhere else.
 
 use schema::log_kind::LogKind;
 use schema::time::Timestamp;

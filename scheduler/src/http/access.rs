@@ -1,8 +1,8 @@
 //! Who asks, and whether they may, for the API and for pages alike. A handler names the
 //! [`Capability`] that it needs by taking [`Viewer`], [`DryRunner`], [`Deployer`], [`Approver`],
-//! [`Operator`], [`WindowOpener`] or [`Admin`]; in which applications and channels the caller has it is decided where
-//! rows are found, by [`Caller`]. The API takes a bearer token, pages the session of a browser,
-//! which stands for a token; neither takes the other's.
+//! [`Operator`], [`WindowOpener`] or [`Admin`]; in which applications and channels the caller has
+//! it is decided where rows are found, by [`Caller`]. The API takes a bearer token, pages the
+//! session of a browser, which stands for a token; neither takes the other's.
 
 use std::net::SocketAddr;
 

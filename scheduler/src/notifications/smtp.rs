@@ -1,6 +1,6 @@
 //! Hands a message to a mail server by SMTP; with `letter` the one place that names `lettre`.
-//! Whatever the server does, it ends soon: a deadline for all of it. A password goes over TLS alone,
-//! or to this machine.
+//! Whatever the server does, it ends soon: a deadline for all of it. A password goes over TLS
+//! alone, or to this machine.
 
 use std::error::Error as _;
 use std::time::Duration;

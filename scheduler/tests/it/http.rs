@@ -14,6 +14,7 @@ mod pages;
 mod problems;
 mod rights;
 mod streams;
+mod token_limits;
 
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! Services, their instances, approvals and explanations.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -313,69 +311,6 @@ body! {
 }
 
 request! {
-    /// Body of `POST /v1/applications/{app}/services/{service}/push`.
-    PushRequest {
-        /// Values for all channels.
-        params: BTreeMap<String, String>,
-        /// Values for one channel each, which win.
-        params_for_channel: BTreeMap<String, BTreeMap<String, String>>,
-        /// Only these channels; absent means all.
-        channels: Option<Vec<String>>,
-        /// Channels that get it too where one that gets it waits for them to be stable, or they
-        /// wait for one that gets it.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        together: Vec<String>,
-        /// Check and compare, release nothing.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        dry_run: bool,
-    }
-}
-
-body! {
-    /// A release made: answer of push and rollback, `services push -o json`.
-    Pushed {
-        /// The release; of a dry run one that is not there.
-        release: ReleaseId,
-        /// The version that it was given.
-        version: String,
-        /// What is allowed and probably not meant, with what to do. Servers of before tell none.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<String>,
-        /// Of a dry run: what would change, channel by channel.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        preview: Vec<ChannelPreview>,
-    }
-}
-
-body! {
-    /// What a release would change in a channel.
-    ChannelPreview {
-        /// The channel.
-        channel: ChannelName,
-        /// The runtime that would serve it.
-        runtime: RuntimeName,
-        /// The version that it pursues now, if it has one.
-        before: Option<String>,
-        /// The parameters whose values would be other ones.
-        params: Vec<ParameterChange>,
-        /// What has to happen first, in words, in order.
-        waits_for: Vec<String>,
-    }
-}
-
-body! {
-    /// A parameter whose value would be another one; secrets are masked.
-    ParameterChange {
-        /// The parameter.
-        name: String,
-        /// Its value now; none is what the definition says.
-        before: Option<String>,
-        /// Its value then.
-        after: Option<String>,
-    }
-}
-
-request! {
     /// Body of `POST …/channels/{channel}/approve` and `…/reject`.
     DecisionRequest {
         /// Which approval; absent means the one that is pending.
@@ -396,15 +331,5 @@ request! {
         /// What for, in the person's words; told wherever the pause is. Whoever pauses what is
         /// paused takes it over with their name where they give one.
         reason: Option<String>,
-    }
-}
-
-request! {
-    /// Body of `POST …/rollback`.
-    RollbackRequest {
-        /// To which version; absent means the one that the channels were converged at before.
-        version: Option<String>,
-        /// Only these channels; absent means all.
-        channels: Option<Vec<String>>,
     }
 }

@@ -47,8 +47,8 @@ const WANTED_FOR: Duration = Duration::from_secs(60 * 60);
 /// How long an answer lasts about what changes with an apply of ours only.
 const LASTS: Duration = Duration::from_secs(60 * 60);
 
-/// How long somebody else who asks is waited for. An answer takes a second or two, and several times
-/// that where many clients start at once: whoever then asks for itself makes it worse for all.
+/// How long somebody else who asks is waited for. An answer takes a second or two, and several
+/// times that where many clients start at once: whoever then asks for itself makes it worse.
 const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often it is looked whether he has ended.
