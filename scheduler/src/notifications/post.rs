@@ -22,6 +22,9 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// Bytes that are read of an answer that says no.
 const ANSWER_LIMIT_BYTES: usize = 2 << 10;
 
+/// Letters and digits in a row that nobody takes for a word.
+const TOKEN_BYTES: usize = 16;
+
 /// Characters of such an answer that people are shown.
 const SAID_LIMIT_CHARS: usize = 200;
 
@@ -144,8 +147,28 @@ async fn said(mut answer: Response) -> String {
     }
     let text = seen(&String::from_utf8_lossy(&bytes));
     let words: Vec<&str> = text.split_whitespace().collect();
-    let short: String = words.join(" ").chars().take(SAID_LIMIT_CHARS).collect();
+    let short = without_tokens(&words.join(" "));
+    let short: String = short.chars().take(SAID_LIMIT_CHARS).collect();
     if short.is_empty() { short } else { format!(": {short}") }
+}
+
+/// The same without what may be a token, also one in a form that nobody thought of.
+fn without_tokens(text: &str) -> String {
+    let is_of_token = |c: char| c.is_ascii_alphanumeric() || "+/=_-".contains(c);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|c| !is_of_token(c)).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(end);
+        let is_token = run.len() >= TOKEN_BYTES
+            && run.contains(|c: char| c.is_ascii_digit())
+            && run.contains(|c: char| c.is_ascii_alphabetic());
+        shown.push_str(if is_token { mask::SHOWN_MASK } else { run });
+        let other = after.find(is_of_token).unwrap_or(after.len());
+        shown.push_str(&after[..other]);
+        rest = &after[other..];
+    }
+    shown
 }
 
 /// The innermost cause, without the address.
@@ -159,4 +182,26 @@ fn cause(error: reqwest::Error) -> String {
         innermost = source;
     }
     innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_token_is_not_shown() {
+        for (said, shown) in [
+            ("invalid_payload", "invalid_payload"),
+            ("no hook XYZTOPSECRETTOK99 (404)", "no hook *** (404)"),
+            ("{\"key\":\"MDEyMzQ1Njc4OTAxMjM0NTY3\"}", "{\"key\":\"***\"}"),
+            (
+                "2026-11-29 or a-very-long-word-of-letters",
+                "2026-11-29 or a-very-long-word-of-letters",
+            ),
+            ("", ""),
+            ("é: 0123456789abcdef0", "é: ***"),
+        ] {
+            assert_eq!(without_tokens(said), shown);
+        }
+    }
 }

@@ -9,6 +9,9 @@ use super::SendFailure;
 use super::smtp::MailRoute;
 use crate::store::{DocumentKind, Store, StoredDocumentKey};
 
+/// Letters of a word that may be a token all the same.
+const LONGER_THAN_WORDS: usize = 16;
+
 /// A target that can be sent to.
 pub(super) struct ResolvedTarget {
     pub(super) provider: ResolvedProvider,
@@ -95,10 +98,20 @@ async fn address(
     let text = value(store, url, "url").await?;
     config::web_address(&text)
         .map_err(|why| SendFailure::later(format!("`url` is no address of a webhook: {why}")))?;
-    // What is behind the host is what a receiver knows its senders by.
-    let path = text.splitn(4, '/').nth(3).map(str::to_owned);
-    opened.extend([Some(text.clone()), path].into_iter().flatten());
+    opened.push(text.clone());
+    opened.extend(telling_parts(&text).map(str::to_owned));
     Ok(text)
+}
+
+/// What a receiver knows its senders by, which it may say when it says no: what is behind the host,
+/// and each part of that but ordinary words.
+fn telling_parts(address: &str) -> impl Iterator<Item = &str> {
+    let path = address.splitn(4, '/').nth(3);
+    let is_word = |part: &str| {
+        part.len() < LONGER_THAN_WORDS && part.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    let parts = path.into_iter().flat_map(|path| path.split(['/', '?', '&', '=', '#', ':', '@']));
+    path.into_iter().chain(parts.filter(move |part| !is_word(part)))
 }
 
 async fn route(
@@ -138,6 +151,9 @@ async fn signing_key(
     let text = value(store, key, "signingKey").await?;
     let key = config::signing_key(&text)
         .map_err(|why| SendFailure::later(format!("`signingKey` is no signing key: {why}")))?;
+    // A receiver may repeat it as it is written, without its sign, and as the bytes that it means.
+    opened.extend(text.strip_prefix("whsec_").map(str::to_owned));
+    opened.extend(String::from_utf8(key.clone()).ok());
     opened.push(text);
     Ok(key)
 }
@@ -163,4 +179,23 @@ async fn value(store: &Store, value: &SentValue, field: &str) -> Result<String, 
         .map_err(|_| SendFailure::later(format!("secret `{key}` of `{field}` is no text")))?;
     // A file that the secret was set from ends its line.
     Ok(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_receiver_knows_its_senders_by_is_told_from_words() {
+        let parts = |address| telling_parts(address).collect::<Vec<_>>();
+        assert_eq!(
+            parts("https://hooks.example.com/services/T0AB/XyZtop?key=abc1&on=it"),
+            ["services/T0AB/XyZtop?key=abc1&on=it", "T0AB", "XyZtop", "abc1"]
+        );
+        assert_eq!(
+            parts("https://example.com/hook/correcthorsebattery"),
+            ["hook/correcthorsebattery", "correcthorsebattery"]
+        );
+        assert_eq!(parts("https://example.com"), [""; 0]);
+    }
 }
