@@ -30,6 +30,10 @@ const LONGEST_ASKED_MS: i64 = 60 * MINUTE_MS;
 /// How long a message is tried: a weekend.
 const TRIED_FOR_MS: i64 = 3 * 24 * 60 * MINUTE_MS;
 
+/// How often it is tried at least, so that neither a clock that is set on nor a daemon that was
+/// away takes that from it: as often as the longest asked pauses fit in.
+const LEAST_TRIES: u32 = (TRIED_FOR_MS / LONGEST_ASKED_MS) as u32;
+
 /// How often a message is tried that the target will not have, as it says.
 const REFUSED_TRIES: u32 = 3;
 
@@ -81,9 +85,14 @@ pub(super) fn after(
 ) -> NextTry {
     let asked = match failure {
         SendFailure::Gone(_) => return NextTry::Dead,
-        SendFailure::Refused(_) if attempts + 1 >= REFUSED_TRIES => return NextTry::Dead,
+        SendFailure::Refused(_) if attempts.saturating_add(1) >= REFUSED_TRIES => {
+            return NextTry::Dead;
+        }
         SendFailure::Refused(_) => None,
-        SendFailure::Later { .. } if now >= created_at.plus_ms(TRIED_FOR_MS) => {
+        SendFailure::Later { .. }
+            if attempts.saturating_add(1) >= LEAST_TRIES
+                && now >= created_at.plus_ms(TRIED_FOR_MS) =>
+        {
             return NextTry::Dead;
         }
         SendFailure::Later { after, .. } => *after,
@@ -187,6 +196,11 @@ mod tests {
         assert_eq!(pause(0, Some(1_000_000), 0), Some(3_600_000));
         assert_eq!(pause(u32::MAX, None, 0), Some(900_000));
         assert_eq!(pause(300, None, 3 * 86_400_000), None);
+        assert_eq!(pause(300, None, 3 * 86_400_000 - 1), Some(900_000));
+        // The clock was set on by a week, or the daemon was away.
+        assert_eq!(pause(1, None, 7 * 86_400_000), Some(10_000));
+        assert_eq!(pause(70, None, 7 * 86_400_000), Some(900_000));
+        assert_eq!(pause(71, None, 7 * 86_400_000), None);
     }
 
     #[test]

@@ -144,12 +144,18 @@ async fn what_a_target_will_not_have_is_given_up_and_sent_again_by_hand() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_sent_for_days_is_dead_and_says_why() {
-    let server = Server::answering(vec![Answer::Says("503 Away", "", ""); 2]).await;
+    let server = Server::answering(vec![Answer::Says("503 Away", "", ""); 72]).await;
     let mut sending = Sending::to(&webhook("hook", &server)).await;
     sending.tell("hook", &["a"]).await;
+    // A clock that is set on by a week takes no try from it.
     sending.until_failed(1).await;
-    sending.clock.advance_ms(3 * 86_400_000);
+    sending.clock.advance_ms(7 * 86_400_000);
+    for attempts in 2..72 {
+        sending.until_failed(attempts).await;
+        sending.clock.advance_ms(3_600_000);
+    }
     sending.until("dying", |all| all[0].status == NotificationStatus::Dead).await;
+    assert_eq!(server.received().len(), 72);
     let dead = sending.all().await.remove(0);
     assert_eq!(dead.error.as_deref(), Some("it answered 503 Service Unavailable"));
     assert!(dead.ended_at.is_some() && dead.next_attempt_at.is_none());
