@@ -13,16 +13,23 @@ pub(super) fn webhook(message: &NotificationMessage) -> String {
 }
 
 /// What Slack is sent: `text` for what shows no blocks (a telephone's notice, Mattermost,
-/// Rocket.Chat), the same in blocks for what does.
+/// Rocket.Chat), the same in blocks for what does. What commands print is a block of plain text:
+/// Slack has no way to write an asterisk or a backtick that is none of its markup.
 pub(super) fn slack(message: &NotificationMessage) -> String {
     let NotificationMessage { kind, data, .. } = message;
     let heading = format!("{} *{}*", sign(*kind), plain(&data.text));
-    let mut lines = vec![heading];
-    lines.extend(said(data).into_iter().map(|line| plain(&line)));
-    lines.extend(data.url.as_deref().map(|url| format!("<{url}|Open in pvn>")));
-    let text = cut(&lines.join("\n"));
-    let blocks = json!([{"type": "section", "text": {"type": "mrkdwn", "text": text}}]);
-    json!({"text": text, "blocks": blocks}).to_string()
+    let printed = cut(&said(data).join("\n"));
+    let link = data.url.as_deref().map(|url| format!("<{url}|Open in pvn>"));
+    let lines = [Some(heading.clone()), Some(plain(&printed)), link.clone()];
+    let lines: Vec<String> = lines.into_iter().flatten().filter(|line| !line.is_empty()).collect();
+    let section =
+        |kind: &str, text: &str| json!({"type": "section", "text": {"type": kind, "text": text}});
+    let mut blocks = vec![section("mrkdwn", &cut(&heading))];
+    if !printed.is_empty() {
+        blocks.push(section("plain_text", &uncalling(&printed)));
+    }
+    blocks.extend(link.map(|link| section("mrkdwn", &link)));
+    json!({"text": cut(&lines.join("\n")), "blocks": blocks}).to_string()
 }
 
 /// All that a message says below its first line.
@@ -55,10 +62,15 @@ fn sign(kind: NotificationKind) -> &'static str {
     }
 }
 
-/// Text in which nothing is markup: neither Slack's (source: its page on formatting, "Escaping
-/// text") nor a name that calls everybody in a channel.
+/// Text in which nothing is an address or calls anybody (source: Slack's page on formatting,
+/// "Escaping text").
 fn plain(text: &str) -> String {
-    let mut text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    uncalling(&text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
+}
+
+/// Without a name that calls everybody in a channel.
+fn uncalling(text: &str) -> String {
+    let mut text = text.to_owned();
     for everybody in ["@here", "@channel", "@all", "@everyone"] {
         if text.contains(everybody) {
             text = text.replace(everybody, &everybody.replace('@', "@\u{200b}"));
@@ -123,13 +135,18 @@ mod tests {
         let sent = slack(&message(
             NotificationKind::Failed,
             "shop/orders@here failed",
-            "exit 1: <!channel> a & b <https://evil|x>",
+            "exit 1: <!channel> a & b <https://evil|x> *not bold* `x` @here",
         ));
         let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
-        let text = "🔴 *shop/orders@\u{200b}here failed*\nexit 1: &lt;!channel&gt; a &amp; b \
-                    &lt;https://evil|x&gt;\n<https://pvn.example.com/x|Open in pvn>";
-        assert_eq!(sent["text"], text);
-        assert_eq!(sent["blocks"][0]["text"], json!({"type": "mrkdwn", "text": text}));
+        let heading = "🔴 *shop/orders@\u{200b}here failed*";
+        let link = "<https://pvn.example.com/x|Open in pvn>";
+        let printed = "exit 1: <!channel> a & b <https://evil|x> *not bold* `x` @\u{200b}here";
+        let escaped = printed.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        assert_eq!(sent["text"], format!("{heading}\n{escaped}\n{link}"));
+        let block = |kind: &str, text: &str| json!({"type": "section", "text": {"type": kind, "text": text}});
+        let blocks =
+            json!([block("mrkdwn", heading), block("plain_text", printed), block("mrkdwn", link)]);
+        assert_eq!(sent["blocks"], blocks);
     }
 
     #[test]
