@@ -7,6 +7,7 @@ pub mod api;
 pub mod cause;
 #[cfg(feature = "check")]
 pub mod check;
+pub mod command_target;
 pub mod id;
 pub mod log_kind;
 pub mod mask;

@@ -7,12 +7,12 @@ use std::str::FromStr;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use schema::api::{Service, ServiceSummary};
+use schema::command_target::CommandTarget;
 use schema::id::JobId;
 
 use crate::client::Client;
 use crate::completing;
 use crate::failure::Failure;
-use crate::named::CommandTarget;
 
 mod scope;
 

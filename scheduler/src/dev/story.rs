@@ -1,10 +1,10 @@
 //! Log entries as lines for people: when, who, what, in colour on a terminal. Pure.
 
 use anstyle::{AnsiColor, Style};
-use pvnctl::named::CommandTarget;
 use pvnctl::short;
 use pvnctl::typed::Typed;
 use schema::api::{LogEntry, Service, decision_flags};
+use schema::command_target::CommandTarget;
 use schema::id::{ApplicationName, ChannelName, ServiceName};
 use schema::log_kind::LogKind;
 use schema::status::{ApprovalStatus, Status};

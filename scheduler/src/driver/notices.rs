@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use config::{Body, DocumentSource, NotificationTarget};
 use engine::State;
 use schema::api::{LogEntry, NotificationData, NotificationMessage};
+use schema::command_target::CommandTarget;
 use schema::id::{ApplicationName, InstanceId, NotificationId, RuntimeName};
 use schema::log_kind::LogKind;
 use schema::notification::NotificationEvent;
@@ -130,6 +131,10 @@ impl Notices {
                 (data.service, data.channel) = (Some(place.1.clone()), Some(place.2.clone()));
                 (data.version, data.text, data.plan) =
                     (version.clone(), text.clone(), plan.clone());
+                // Whoever reads it elsewhere copies the command that it names.
+                let (application, service, channel) =
+                    (place.0.as_str(), place.1.as_str(), place.2.as_str());
+                data.why = CommandTarget { application, service, channel }.text(&data.why);
             });
         }
         if let Some(told) = told {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use schema::api::{Overview, OverviewInstance};
+use schema::command_target::CommandTarget;
 use schema::status::Status;
 use schema::time::Timestamp;
 
 use crate::console::Paper;
-use crate::named::CommandTarget;
 use crate::short;
 use crate::table::{self, one_line};
 use crate::under_way::{INDENT, address, answer, running, sentence, set_in};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::future::OptionFuture;
 use schema::api::{Overview, OverviewInstance};
+use schema::command_target::CommandTarget;
 use tokio::time::Instant;
 
 use super::keys::{self, Choice};
@@ -15,7 +16,6 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::keyboard::{Keyboard, PressedKey};
 use crate::live::LiveText;
-use crate::named::CommandTarget;
 use crate::short;
 use crate::table::one_line;
 use crate::under_way::address;
