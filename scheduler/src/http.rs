@@ -11,6 +11,7 @@
 mod access;
 pub mod advertised;
 mod api;
+mod config_text;
 mod connections;
 mod error;
 mod extract;

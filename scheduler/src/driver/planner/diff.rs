@@ -38,12 +38,15 @@ pub(crate) fn deleted(label: &str, old: &str) -> String {
     options
         .set_original_filename(format!("{label} (stored)"))
         .set_modified_filename("/dev/null".to_owned());
-    options.create_patch(&masked_document(old), "").to_string()
+    options.create_patch(&masked_document(old, &[]), "").to_string()
 }
 
-/// A document's text as people may see it.
-pub(crate) fn masked_document(text: &str) -> String {
-    config::masked(text, &config::secrets(text), &[], |_| MASK.to_owned())
+/// A document's text as people may see it. What is a secret in one of the texts `beside` it, other
+/// versions of it, is one here, too: a value that was rotated may still be in use, and stand in a
+/// comment or another field.
+pub(crate) fn masked_document(text: &str, beside: &[String]) -> String {
+    let also: Vec<_> = beside.iter().flat_map(|other| config::secrets(other)).collect();
+    config::masked(text, &config::secrets(text), &also, |_| MASK.to_owned())
 }
 
 #[cfg(test)]
@@ -65,6 +68,17 @@ mod tests {
             assert!(!shown.contains("hunter2") && shown.contains("***"), "{shown}");
             assert_eq!(shown.contains("B: {value: x}"), text.contains("B:"), "{shown}");
         }
+    }
+
+    #[test]
+    fn what_was_a_secret_in_another_version_is_masked_in_this_one() {
+        let before = "A: {rawSecret: hunter2-one}\n".to_owned();
+        let now = "A: {rawSecret: two-hunter}\nB: 'db://u:hunter2-one@x' # was hunter2-one\n";
+        assert_eq!(
+            masked_document(now, &[before]),
+            "A: {rawSecret: ***}\nB: 'db://u:***@x' # was ***\n"
+        );
+        assert!(masked_document(now, &[]).contains("hunter2-one"));
     }
 
     #[test]

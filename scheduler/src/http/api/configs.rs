@@ -6,9 +6,9 @@ use schema::api::{ConfigVersion, ConfigsRequest, ConfigsResult, Page, StoredConf
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::driver::masked_document;
 use crate::http::Api;
 use crate::http::access::{ConfigSender, Viewer};
+use crate::http::config_text;
 use crate::http::error::{Error, Result};
 use crate::http::extract::{LargeBody, PathParams, Query, page};
 use crate::http::limits::CONFIG_FILE_BYTES;
@@ -133,8 +133,8 @@ async fn get(
         None => api.store.document(&key).await?,
     };
     let stored = stored.ok_or_else(|| not_stored(&key, asked.version, &versions))?;
+    let text = config_text::shown(&api, &stored).await?;
     let StoredDocument { key, version, source, created_at, created_by, .. } = stored;
-    let text = masked_document(&source.text);
     Ok(Json(StoredConfig {
         config: shown(DocumentVersion { key, version, created_at, created_by }),
         masked: text != source.text,

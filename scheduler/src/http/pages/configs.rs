@@ -13,9 +13,10 @@ use schema::api::Page;
 use serde::Deserialize;
 
 use super::{frame, page};
-use crate::driver::{document_diff, masked_document};
+use crate::driver::document_diff;
 use crate::http::Api;
 use crate::http::access::Viewer;
+use crate::http::config_text;
 use crate::http::error::{Error, Result};
 use crate::http::extract::{self, Query};
 use crate::store::{DocumentKind, DocumentVersion, StoredDocument, StoredDocumentKey};
@@ -106,12 +107,13 @@ async fn document(
     let versions = api.store.document_versions(&key, VERSIONS).await?;
     frame.title = format!("{kind} {name}");
     let diff = before.map(|before| changes(&before, &stored)).unwrap_or_default();
+    let text = config_text::shown(&api, &stored).await?;
     let StoredDocument { key, version, source, created_at, created_by, .. } = stored;
     let details = DocumentDetails {
         shown: row(DocumentVersion { key, version, created_at, created_by }),
         file: source.file,
         first_line: source.first_line,
-        text: schema::shown::beginning(&masked_document(&source.text), SHOWN_BYTES),
+        text: schema::shown::beginning(&text, SHOWN_BYTES),
         attachments: source.attachments.into_keys().collect(),
         diff: schema::shown::beginning(&diff, SHOWN_BYTES),
         versions: versions.into_iter().map(row).collect(),
