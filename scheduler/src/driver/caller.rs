@@ -79,9 +79,10 @@ impl Caller {
     }
 
     fn beyond(&self, what: &str, way: &str) -> Refusal {
+        // Not as a command to copy: the token that it would be run with is this one.
         Refusal::Forbidden(format!(
             "the token `{}` may change only {}, and this is about {what}, so nothing was \
-             done{way}, which an admin makes (`pvnctl auth token create`)",
+             done{way}, which an admin makes (`auth token create NAME --role …`)",
             self.who,
             self.scope.in_words()
         ))
@@ -109,8 +110,8 @@ mod tests {
             refused(ci.reaches(&shop, &channels)),
             "the token `ci` may change only channel staging of every application, and this is \
              about channels eu and us of application shop, so nothing was done; name only \
-             channels that it may change, or use another token, which an admin makes (`pvnctl \
-             auth token create`)"
+             channels that it may change, or use another token, which an admin makes (`auth \
+             token create NAME --role …`)"
         );
         ci.scope.applications.insert("other".parse().unwrap());
         assert!(

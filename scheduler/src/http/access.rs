@@ -78,7 +78,7 @@ pub(super) fn may(row: &TokenRow, needed: Capability) -> Result<()> {
     let roles: Vec<&str> = needed.roles().map(|role| role.as_str()).collect();
     Err(Error::forbidden(format!(
         "the token `{}` has {}{limited}, and {} needs the role {}; use a token with that role, \
-         which an admin makes (`pvnctl auth token create NAME --role {}`)",
+         which an admin makes (`auth token create NAME --role {}`)",
         row.name,
         row.rights.roles.in_words(),
         needed.in_words(),
