@@ -40,9 +40,15 @@ const SEEN: usize = 200;
 
 fn main() {
     let idle = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(30);
+    let mut scheduler = Scheduler::stopped();
+    scheduler.run(&Start::default());
+    scheduler.apply(&scale::configs(SERVICES, CHANNELS));
     let start = Instant::now();
-    let mut scheduler = scale::converged(SERVICES, CHANNELS);
-    row("started, 10,000 pushed, to all CONVERGED", start.elapsed().as_secs_f64(), "s", "");
+    for service in 0..SERVICES {
+        scheduler.ok(&["services", "push", &format!("s{service}"), "--app", "app"]);
+    }
+    scale::until_converged(&scheduler, SERVICES * CHANNELS);
+    row("10,000 pushed to all CONVERGED", start.elapsed().as_secs_f64(), "s", "");
     scheduler.stop();
     scale::make_up_past(&scheduler, PAST_JOBS);
 

@@ -35,10 +35,18 @@ pub fn converged(services: usize, channels: usize) -> Scheduler {
     let mut scheduler = Scheduler::stopped();
     scheduler.run(&Start::default());
     scheduler.apply_and_push(&configs(services, channels));
-    wait::until_within(Duration::from_secs(600), "every instance to converge", || {
-        (count(&scheduler, "CONVERGED") == channels * services).then_some(())
-    });
+    until_converged(&scheduler, services * channels);
     scheduler
+}
+
+/// Waits until so many instances are converged.
+///
+/// # Panics
+/// When they do not come to it.
+pub fn until_converged(scheduler: &Scheduler, instances: usize) {
+    wait::until_within(Duration::from_secs(600), "every instance to converge", || {
+        (count(scheduler, "CONVERGED") == instances).then_some(())
+    });
 }
 
 /// Gives a scheduler that does not run so many jobs of the past.
