@@ -60,7 +60,7 @@ pub enum ServiceVerb {
     Resume(ChannelArgument),
     /// Leave the drift of a channel as it is for a while
     Acknowledge(acknowledge::Arguments),
-    /// Let the version that is wanted start outside its apply window (break-glass)
+    /// Let a version start outside its apply window (break-glass)
     OpenWindow(open_window::Arguments),
     /// Make a release that goes back to an earlier version
     Rollback(rollback::Arguments),
