@@ -105,22 +105,15 @@ impl NotificationSender {
     pub fn new(store: Store, clock: Clock, url: &str) -> Self {
         let url = url.trim_end_matches('/').into();
         let http = Arc::new(Poster::new(post::ANSWER_WITHIN));
-        let mail = Arc::new(Mailer::new(smtp::TAKEN_WITHIN, None));
+        let mail = Arc::new(Mailer::new(smtp::TAKEN_WITHIN));
         Self { store, clock, http, mail, url }
     }
 
     /// The same that waits for an answer for so long, for tests.
     #[must_use]
     pub fn answered_within(self, within: Duration) -> Self {
-        let mail = Arc::new(Mailer::new(within, None));
+        let mail = Arc::new(Mailer::new(within));
         Self { http: Arc::new(Poster::new(within)), mail, ..self }
-    }
-
-    /// The same that waits for a mail server for so long and trusts this certificate (PEM) too, for
-    /// tests.
-    #[must_use]
-    pub fn mailing(self, within: Duration, trusted: Vec<u8>) -> Self {
-        Self { mail: Arc::new(Mailer::new(within, Some(trusted))), ..self }
     }
 
     /// Sends what there is and what comes, until `stop`. `written` wakes it.

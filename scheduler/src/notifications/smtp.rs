@@ -9,7 +9,7 @@ use config::SmtpTls;
 use lettre::Address;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use schema::mask::{self, Secrets};
@@ -44,13 +44,11 @@ pub(super) struct MailRoute {
 #[derive(Debug)]
 pub(super) struct Mailer {
     within: Duration,
-    /// A certificate in PEM that is trusted beside those that the system trusts.
-    trusted: Option<Vec<u8>>,
 }
 
 impl Mailer {
-    pub(super) fn new(within: Duration, trusted: Option<Vec<u8>>) -> Self {
-        Self { within, trusted }
+    pub(super) fn new(within: Duration) -> Self {
+        Self { within }
     }
 
     /// Sends it; well when the server took it for one recipient at least.
@@ -105,7 +103,7 @@ impl Mailer {
             |error: Error| SendFailure::later(format!("it cannot be reached: {}", said(&error)));
         let name = ClientId::Domain(letter.from.domain().to_owned());
         let at_once = match route.tls {
-            SmtpTls::Implicit => Some(self.tls(&route.host)?),
+            SmtpTls::Implicit => Some(tls(&route.host)?),
             SmtpTls::Starttls | SmtpTls::None => None,
         };
         let server = (route.host.as_str(), route.port);
@@ -122,21 +120,17 @@ impl Mailer {
                      IMPLICIT` is the other way, most often at port 465",
                 ));
             }
-            connection.starttls(self.tls(&route.host)?, &name).await.map_err(away)?;
+            connection.starttls(tls(&route.host)?, &name).await.map_err(away)?;
         }
         Ok(connection)
     }
+}
 
-    fn tls(&self, host: &str) -> Result<TlsParameters, SendFailure> {
-        let failed =
-            |error: Error| SendFailure::later(format!("TLS cannot be set up: {}", said(&error)));
-        let mut builder = TlsParameters::builder(host.to_owned());
-        if let Some(pem) = &self.trusted {
-            let certificate = Certificate::from_pem(pem).map_err(failed)?;
-            builder = builder.add_root_certificate(certificate);
-        }
-        builder.build_rustls().map_err(failed)
-    }
+/// TLS with the name of this server, by the authorities that the system trusts.
+fn tls(host: &str) -> Result<TlsParameters, SendFailure> {
+    TlsParameters::builder(host.to_owned())
+        .build_rustls()
+        .map_err(|error| SendFailure::later(format!("TLS cannot be set up: {}", said(&error))))
 }
 
 /// Names the recipients. Those that are refused, with what the server says: they keep nobody else
