@@ -211,18 +211,8 @@ impl Telling<'_> {
                 target.name.as_str().as_bytes(),
             ]);
             let mut data = NotificationData {
-                id,
-                application: application.clone(),
-                service: None,
-                channel: None,
-                runtime: None,
-                version: None,
-                text: String::new(),
                 why: words::why(&entry.message),
-                plan: None,
-                url: None,
-                counts: BTreeMap::new(),
-                lines: Vec::new(),
+                ..NotificationData::of(id, application.clone())
             };
             fill(&mut data);
             self.messages.push(NewNotification {

@@ -96,8 +96,6 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use schema::id::NotificationId;
     use schema::notification::NotificationKind;
     use schema::time::Timestamp;
@@ -106,18 +104,12 @@ mod tests {
 
     fn mail(text: &str, why: &str) -> String {
         let data = NotificationData {
-            id: NotificationId::from_bytes([7; 16]),
-            application: "shop".parse().unwrap(),
             service: Some("orders".parse().unwrap()),
             channel: Some("production".parse().unwrap()),
-            runtime: None,
-            version: None,
             text: text.to_owned(),
             why: why.to_owned(),
-            plan: None,
             url: Some("https://pvn.example.com/x".to_owned()),
-            counts: BTreeMap::new(),
-            lines: Vec::new(),
+            ..NotificationData::of(NotificationId::from_bytes([7; 16]), "shop".parse().unwrap())
         };
         let timestamp = Timestamp::from_millis(0);
         let message = NotificationMessage { kind: NotificationKind::Failed, timestamp, data };

@@ -88,8 +88,6 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use schema::id::NotificationId;
     use schema::time::Timestamp;
 
@@ -97,18 +95,13 @@ mod tests {
 
     fn message(kind: NotificationKind, text: &str, why: &str) -> NotificationMessage {
         let data = NotificationData {
-            id: NotificationId::from_bytes([7; 16]),
-            application: "shop".parse().unwrap(),
             service: Some("orders".parse().unwrap()),
             channel: Some("production".parse().unwrap()),
-            runtime: None,
             version: Some("orders-7".to_owned()),
             text: text.to_owned(),
             why: why.to_owned(),
-            plan: None,
             url: Some("https://pvn.example.com/x".to_owned()),
-            counts: BTreeMap::new(),
-            lines: Vec::new(),
+            ..NotificationData::of(NotificationId::from_bytes([7; 16]), "shop".parse().unwrap())
         };
         NotificationMessage { kind, timestamp: Timestamp::from_millis(1_000), data }
     }

@@ -120,20 +120,8 @@ mod tests {
     }
 
     fn line(pending: u64, untried: u64, attempts: u32, next_attempt_at: i64) -> NotificationLine {
-        let data = NotificationData {
-            id: NotificationId::from_bytes([0; 16]),
-            application: "shop".parse().unwrap(),
-            service: None,
-            channel: None,
-            runtime: None,
-            version: None,
-            text: String::new(),
-            why: String::new(),
-            plan: None,
-            url: None,
-            counts: Default::default(),
-            lines: Vec::new(),
-        };
+        let data =
+            NotificationData::of(NotificationId::from_bytes([0; 16]), "shop".parse().unwrap());
         let message =
             NotificationMessage { kind: NotificationKind::Failed, timestamp: at(0), data };
         NotificationLine {

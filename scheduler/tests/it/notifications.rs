@@ -153,18 +153,11 @@ impl Sending {
 
 fn message(target: &str, service: &str, number: u8) -> NewNotification {
     let data = NotificationData {
-        id: NotificationId::from_bytes([number; 16]),
-        application: "shop".parse().unwrap(),
         service: Some(service.parse().unwrap()),
         channel: Some("production".parse().unwrap()),
-        runtime: None,
-        version: None,
         text: format!("shop/{service}@production failed"),
         why: "the apply ended with 1".into(),
-        plan: None,
-        url: None,
-        counts: BTreeMap::new(),
-        lines: Vec::new(),
+        ..NotificationData::of(NotificationId::from_bytes([number; 16]), "shop".parse().unwrap())
     };
     let message = NotificationMessage { kind: NotificationKind::Failed, timestamp: at(NOW), data };
     NewNotification { target: target.parse().unwrap(), message }

@@ -64,6 +64,26 @@ body! {
     }
 }
 
+impl NotificationData {
+    /// That of a message to the targets of this application, which says nothing yet.
+    pub fn of(id: NotificationId, application: ApplicationName) -> Self {
+        Self {
+            id,
+            application,
+            service: None,
+            channel: None,
+            runtime: None,
+            version: None,
+            text: String::new(),
+            why: String::new(),
+            plan: None,
+            url: None,
+            counts: BTreeMap::new(),
+            lines: Vec::new(),
+        }
+    }
+}
+
 body! {
     /// A message and what became of it: `notifications list`.
     Notification {

@@ -238,18 +238,14 @@ async fn digest(
         kind: NotificationKind::Digest,
         timestamp: at,
         data: NotificationData {
-            id: NotificationId::derive(&[b"digest", id[0], id[1], id[2], &millis]),
-            application: application.clone(),
-            service: None,
-            channel: None,
-            runtime: None,
-            version: None,
             text: format!("{application}: {told} messages in a short time"),
             why: counted(&counts),
-            plan: None,
-            url: None,
             counts,
             lines,
+            ..NotificationData::of(
+                NotificationId::derive(&[b"digest", id[0], id[1], id[2], &millis]),
+                application.clone(),
+            )
         },
     }))
 }

@@ -11,18 +11,10 @@ use crate::store::at;
 
 fn message(target: &str, number: u8) -> NewNotification {
     let data = NotificationData {
-        id: NotificationId::from_bytes([number; 16]),
-        application: "app".parse().unwrap(),
         service: Some("web".parse().unwrap()),
         channel: Some("staging".parse().unwrap()),
-        runtime: None,
-        version: None,
         text: format!("number {number}"),
-        why: String::new(),
-        plan: None,
-        url: None,
-        counts: Default::default(),
-        lines: Vec::new(),
+        ..NotificationData::of(NotificationId::from_bytes([number; 16]), "app".parse().unwrap())
     };
     let message = NotificationMessage { kind: NotificationKind::Failed, timestamp: at(1), data };
     NewNotification { target: target.parse().unwrap(), message }
