@@ -18,7 +18,7 @@ pub(super) fn webhook(message: &NotificationMessage) -> String {
 pub(super) fn slack(message: &NotificationMessage) -> String {
     let NotificationMessage { kind, data, .. } = message;
     let heading = format!("{} *{}*", sign(*kind), plain(&data.text));
-    let printed = cut(&said(data).join("\n"));
+    let printed = cut(&uncalling(&said(data).join("\n")));
     let link = data.url.as_deref().map(|url| format!("<{url}|Open in pvn>"));
     let lines = [Some(heading.clone()), Some(plain(&printed)), link.clone()];
     let lines: Vec<String> = lines.into_iter().flatten().filter(|line| !line.is_empty()).collect();
@@ -26,7 +26,7 @@ pub(super) fn slack(message: &NotificationMessage) -> String {
         |kind: &str, text: &str| json!({"type": "section", "text": {"type": kind, "text": text}});
     let mut blocks = vec![section("mrkdwn", &cut(&heading))];
     if !printed.is_empty() {
-        blocks.push(section("plain_text", &uncalling(&printed)));
+        blocks.push(section("plain_text", &printed));
     }
     blocks.extend(link.map(|link| section("mrkdwn", &link)));
     json!({"text": cut(&lines.join("\n")), "blocks": blocks}).to_string()
@@ -157,5 +157,10 @@ mod tests {
         let sent = slack(&message(NotificationKind::Failed, "x", &"<".repeat(2_000)));
         let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
         assert_eq!(sent["text"].as_str().unwrap().chars().count(), BLOCK_CHARS);
+        // What keeps a name from calling everybody takes room, too.
+        let sent = slack(&message(NotificationKind::Failed, "x", &"@here ".repeat(2_000)));
+        let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
+        let printed = sent["blocks"][1]["text"]["text"].as_str().unwrap();
+        assert_eq!(printed.chars().count(), BLOCK_CHARS);
     }
 }
