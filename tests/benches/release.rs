@@ -11,8 +11,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tests::scale::{metric, until_converged};
 use tests::scheduler::{Scheduler, Start};
-use tests::{cpu, programs, wait};
+use tests::{cpu, programs};
 
 /// Services of the large release.
 const MANY: usize = 10_000;
@@ -54,7 +55,7 @@ fn large() {
         let start = Instant::now();
         push(&scheduler, &path);
         row(what, start.elapsed().as_secs_f64(), "s", target);
-        converged(&scheduler, MANY);
+        until_converged(&scheduler, MANY);
         row("  until all were CONVERGED", start.elapsed().as_secs_f64(), "s", "");
         row(
             "  rows written, a service",
@@ -103,7 +104,7 @@ fn approval() {
     push(&scheduler, &path);
     let before = metric(&scheduler, "pvn_rows_written_total");
     scheduler.ok(&["services", "approve", "web", "--app", "app", "--channel", "c7", "--yes"]);
-    converged(&scheduler, 1);
+    until_converged(&scheduler, 1);
     row(
         "approve in one channel of 50: rows until CONVERGED",
         metric(&scheduler, "pvn_rows_written_total") - before,
@@ -129,7 +130,7 @@ fn running(wrapper: &Path) -> f64 {
     let start = Instant::now();
     push(&scheduler, &path);
     row("3,000 services that run `true`, apply --push", start.elapsed().as_secs_f64(), "s", "");
-    converged(&scheduler, RUNNING);
+    until_converged(&scheduler, RUNNING);
     let rate = RUNNING as f64 / start.elapsed().as_secs_f64();
     row("  to all CONVERGED", rate, "a second", "800");
     let after = cpu::seconds(scheduler.pid());
@@ -149,20 +150,6 @@ fn push(scheduler: &Scheduler, path: &Path) {
         "--push",
         path.to_str().expect("the path is UTF-8"),
     ]);
-}
-
-/// Waits until this many instances are CONVERGED.
-fn converged(scheduler: &Scheduler, count: usize) {
-    wait::until_within(Duration::from_secs(600), "the services to converge", || {
-        (metric(scheduler, "pvn_instances{status=\"CONVERGED\"}") >= count as f64).then_some(())
-    });
-}
-
-/// A number of `/metrics`; none yet is 0.
-fn metric(scheduler: &Scheduler, name: &str) -> f64 {
-    let (_, text) = scheduler.get("/metrics").expect("the daemon answers");
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.map_or(0.0, |number| number.trim().parse().expect("metrics are numbers"))
 }
 
 /// The rate of as many tasks through HyperQueue's own client on this machine.

@@ -117,7 +117,7 @@ fn seen(scheduler: &Scheduler) -> [f64; 2] {
     scheduler.ok(&["services", "push", "web", "--app", "small"]);
     let mut last = serde_json::Value::Null;
     let mut seen = Vec::new();
-    wait::until_within(Duration::from_secs(120), "enough jobs to end", || {
+    wait::measured("enough jobs to end", || {
         let (_, body) =
             scheduler.get("/v1/jobs?application=small&service=web&status=SUCCEEDED&limit=1")?;
         let now = now();

@@ -4,7 +4,6 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 use std::process::Command;
-use std::time::Duration;
 
 use crate::scheduler::{Scheduler, Start};
 use crate::wait;
@@ -44,8 +43,9 @@ pub fn converged(services: usize, channels: usize) -> Scheduler {
 /// # Panics
 /// When they do not come to it.
 pub fn until_converged(scheduler: &Scheduler, instances: usize) {
-    wait::until_within(Duration::from_secs(600), "every instance to converge", || {
-        (count(scheduler, "CONVERGED") == instances).then_some(())
+    wait::measured("every instance to converge", || {
+        let converged = metric(scheduler, "pvn_instances{status=\"CONVERGED\"}");
+        (converged >= instances as f64).then_some(())
     });
 }
 
@@ -81,16 +81,14 @@ pub fn configs(services: usize, channels: usize) -> String {
     yaml
 }
 
-/// Instances with this status.
-fn count(scheduler: &Scheduler, status: &str) -> usize {
-    let services = scheduler.json(&["services", "list", "--app", "app"]);
-    let channels = services
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|service| service["channels"].as_array())
-        .flatten();
-    channels.filter(|channel| channel["status"] == status).count()
+/// A number of `/metrics`; none yet is 0.
+///
+/// # Panics
+/// When the daemon does not answer, or with something else than a number.
+pub fn metric(scheduler: &Scheduler, name: &str) -> f64 {
+    let (_, text) = scheduler.get("/metrics").expect("the daemon answers");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.map_or(0.0, |number| number.trim().parse().expect("metrics are numbers"))
 }
 
 /// The median and the 99th percentile.

@@ -30,6 +30,24 @@ pub fn until_within<T>(limit: Duration, what: &str, ask: impl FnMut() -> Option<
     within(limit, ask).unwrap_or_else(|| panic!("gave up after {limit:?} waiting for {what}"))
 }
 
+/// Asks until there is an answer, with pauses that are always the same, for whoever measures how
+/// long something takes: pauses that grow with the time of an answer would count a slow one
+/// several times over.
+///
+/// # Panics
+/// After ten minutes, saying what was awaited.
+pub fn measured<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    const LIMIT: Duration = Duration::from_secs(600);
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < LIMIT, "gave up after {LIMIT:?} waiting for {what}");
+        std::thread::park_timeout(PAUSE);
+    }
+}
+
 /// Asks until there is an answer, at most for `limit`; none where it does not come.
 pub fn within<T>(limit: Duration, ask: impl FnMut() -> Option<T>) -> Option<T> {
     within_with_pauses(limit, PAUSE, ask)
