@@ -2,7 +2,9 @@
 //! busybox) and files of one's own. Written as a tar of an OCI image layout, which `ctr images
 //! import` reads.
 
-use std::io::{self, Read};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,11 +20,19 @@ pub(super) const PAUSE: &str = "pvn.test/pause:1";
 /// A shell with the usual tools.
 pub const TOOLS: &str = "pvn.test/tools:1";
 
+/// What a file of an image holds.
+#[derive(Debug, Clone)]
+enum Content {
+    /// What a file of this machine holds.
+    Of(PathBuf),
+    Is(Vec<u8>),
+}
+
 /// An image to be.
 #[derive(Debug, Clone)]
 pub struct Image {
     name: String,
-    files: Vec<(String, PathBuf)>,
+    files: BTreeMap<String, Content>,
     applets: bool,
     entrypoint: Vec<String>,
 }
@@ -31,22 +41,35 @@ impl Image {
     /// An image with nothing in it. A name without a registry that exists, so that nobody tries to
     /// pull it.
     pub fn empty(name: &str) -> Self {
-        Self { name: name.to_owned(), files: Vec::new(), applets: false, entrypoint: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            files: BTreeMap::new(),
+            applets: false,
+            entrypoint: Vec::new(),
+        }
     }
 
     /// An image with busybox under all its names.
     pub fn with_tools(name: &str) -> Self {
         Self {
             applets: true,
-            files: vec![("bin/busybox".to_owned(), BUSYBOX.into())],
+            files: BTreeMap::from([("bin/busybox".to_owned(), Content::Of(BUSYBOX.into()))]),
             ..Self::empty(name)
         }
     }
 
-    /// With a file of this machine, executable, at a path without a leading slash.
+    /// With a file of this machine, executable, at a path without a leading slash, unless there is
+    /// one at that path already: programs share their libraries.
     #[must_use]
     pub fn file(mut self, path: &str, from: &Path) -> Self {
-        self.files.push((path.to_owned(), from.to_owned()));
+        self.files.entry(path.to_owned()).or_insert_with(|| Content::Of(from.to_owned()));
+        self
+    }
+
+    /// With an executable file that holds this, at a path without a leading slash.
+    #[must_use]
+    pub fn script(mut self, path: &str, text: &str) -> Self {
+        self.files.insert(path.to_owned(), Content::Is(text.as_bytes().to_owned()));
         self
     }
 
@@ -152,10 +175,17 @@ impl Image {
             0o644,
             b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
         )?;
-        for (path, from) in &self.files {
-            let mut bytes = Vec::new();
-            std::fs::File::open(from)?.read_to_end(&mut bytes)?;
-            add(&mut layer, path, 0o755, &bytes)?;
+        for (path, content) in &self.files {
+            match content {
+                Content::Of(file) => {
+                    let bytes = std::fs::read(file)?;
+                    let mut header = header(tar::EntryType::Regular, 0o755, bytes.len());
+                    // What Python has compiled is good for a file of the same time only.
+                    header.set_mtime(std::fs::metadata(file)?.mtime().unsigned_abs());
+                    layer.append_data(&mut header, path, bytes.as_slice())?;
+                }
+                Content::Is(bytes) => add(&mut layer, path, 0o755, bytes)?,
+            }
         }
         if self.applets {
             for applet in applets()?.lines().filter(|name| !name.is_empty() && *name != "busybox") {

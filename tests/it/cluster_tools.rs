@@ -10,6 +10,9 @@ use tests::cluster::{ADDRESS, Cluster, Image};
 use tests::scheduler::{Scheduler, Start};
 use tests::{programs, skip, wait};
 
+mod aws;
+mod ecs;
+
 /// An image with a shell, terraform, the wrapper and the configuration: what a user builds.
 const IMAGE: &str = "pvn.test/terraform:1";
 

@@ -157,7 +157,7 @@ impl World {
             Some(Wrong::Code(code, message)) => Err((*code, (*message).to_owned())),
             Some(Wrong::Status(status)) => return Some(Reply::empty(*status)),
             _ if operation == "GetCallerIdentity" => return Some(xml(200, identity(key))),
-            _ if !is_ecs => return Some(xml(200, assumed())),
+            _ if !is_ecs => return Some(xml(200, assumed(operation))),
             _ => self.act(operation, body),
         };
         match wrong {

@@ -22,13 +22,12 @@ impl Asked {
         let is_ecs = !target.is_empty();
         let form = String::from_utf8_lossy(&request.body).into_owned();
         let (operation, body) = if is_ecs {
-            (target, serde_json::from_slice::<Value>(&request.body).unwrap())
-        } else if form.contains("Action=GetCallerIdentity") {
-            ("GetCallerIdentity", form.into())
+            (target.to_owned(), serde_json::from_slice::<Value>(&request.body).unwrap())
         } else {
-            ("AssumeRole", form.into())
+            let action = form.split('&').find_map(|field| field.strip_prefix("Action="));
+            (action.unwrap_or_default().to_owned(), form.into())
         };
-        Self { operation: operation.to_owned(), is_ecs, key, body }
+        Self { operation, is_ecs, key, body }
     }
 }
 
@@ -62,13 +61,14 @@ pub(super) fn identity(key: &str) -> String {
     )
 }
 
-pub(super) fn assumed() -> String {
+/// What `AssumeRole` and `AssumeRoleWithWebIdentity` answer.
+pub(super) fn assumed(operation: &str) -> String {
     let credentials = "<Credentials><AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>role-secret\
                        </SecretAccessKey><SessionToken>role-token</SessionToken><Expiration>\
                        2099-01-01T00:00:00Z</Expiration></Credentials>";
     format!(
-        "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult>\
-         {credentials}</AssumeRoleResult></AssumeRoleResponse>"
+        "<{operation}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{operation}Result>\
+         {credentials}</{operation}Result></{operation}Response>"
     )
 }
 
