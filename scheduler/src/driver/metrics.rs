@@ -26,13 +26,13 @@ impl DriverLoop {
     )]
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
         let mut metrics = BTreeMap::new();
-        for status in Status::ALL {
-            metrics.insert(format!("pvn_instances{{status=\"{status}\"}}"), 0.0);
-        }
+        let mut instances: BTreeMap<Status, u64> =
+            Status::ALL.iter().map(|status| (*status, 0)).collect();
         for kept in self.world.instances.values() {
-            *metrics
-                .entry(format!("pvn_instances{{status=\"{}\"}}", kept.state.standing().status))
-                .or_default() += 1.0;
+            *instances.entry(kept.state.standing().status).or_default() += 1;
+        }
+        for (status, count) in instances {
+            metrics.insert(format!("pvn_instances{{status=\"{status}\"}}"), count as f64);
         }
         for kind in JobKind::ALL {
             metrics.insert(
