@@ -1,5 +1,5 @@
-//! ECS by the real `aws` CLI in Pods, which has no keys: a Pod shows the token of its account and is
-//! given a role for it, as on EKS.
+//! ECS by the real `aws` CLI in Pods, which has no keys: a Pod shows the token of its account and
+//! is given a role for it, as on EKS.
 
 use fakes::clients;
 use fakes::ecs::{Call, EcsServer, End, Wrong};
