@@ -80,6 +80,10 @@ const NOT_HERE: &[(Block, &str)] = &[
         ("examples/cloud-build/README.md", "gcloud builds triggers run"),
         "takes a trigger of Google's; run by `cloud_build`",
     ),
+    (
+        ("docs/operating.md", "images/build-packages.sh"),
+        "a release build of minutes, and changes the machine; what it makes is tried by `packages`",
+    ),
     (("CONTRIBUTING.md", "sudo apt-get"), "changes the machine"),
     (("CONTRIBUTING.md", "images/build-scheduler.sh"), "a release build of minutes"),
     (("CONTRIBUTING.md", "cargo bench"), "benchmarks take minutes each"),

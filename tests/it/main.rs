@@ -47,6 +47,7 @@ mod one_path;
 mod other_database;
 mod other_user;
 mod owner;
+mod packages;
 mod pages;
 mod pages_access;
 mod pages_output;
