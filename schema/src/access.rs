@@ -170,6 +170,17 @@ impl TokenScope {
             && (self.channels.is_empty() || self.channels.contains(channel))
     }
 
+    /// Those of these channels of this application that are not within it: what is done to all of
+    /// them is refused where there is one.
+    pub fn beyond<'a>(
+        &self,
+        application: &ApplicationName,
+        channels: impl IntoIterator<Item = &'a ChannelName>,
+    ) -> Vec<&'a ChannelName> {
+        let is_beyond = |channel: &&ChannelName| !self.includes(application, channel);
+        channels.into_iter().filter(is_beyond).collect()
+    }
+
     /// For a sentence such as "may change …": "everything", "application shop", "channel staging of
     /// application shop", "channels eu and us of every application".
     pub fn in_words(&self) -> String {
@@ -298,6 +309,7 @@ mod tests {
         rights.scope.channels.insert(staging.clone());
         assert!(rights.may_at(Capability::Push, &shop, &staging));
         assert!(!rights.may_at(Capability::Push, &shop, &production));
+        assert_eq!(rights.scope.beyond(&shop, [&staging, &production]), [&production]);
         assert_eq!(rights.scope.in_words(), "channel staging of every application");
         rights.scope.applications.insert("other".parse().unwrap());
         assert!(!rights.may_in(Capability::Push, &shop));

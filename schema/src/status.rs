@@ -106,6 +106,24 @@ words! {
 }
 
 words! {
+    /// What a service instance waits for before its next apply.
+    GateKind {
+        /// Other channels are to be converged at its version first.
+        Channels = "channels",
+        /// People are asked.
+        Approval = "approval",
+        /// Somebody said no.
+        Rejected = "rejected",
+        /// Its apply window is shut.
+        Window = "window",
+        /// Somebody paused it.
+        Pause = "pause",
+        /// As many applies run as may.
+        Place = "place",
+    }
+}
+
+words! {
     /// How an approval stands.
     ApprovalStatus {
         /// Still asked for.

@@ -21,6 +21,7 @@ use crate::state::{ApplyAttempts, Approval, State};
 
 mod answer;
 mod over;
+mod together;
 
 /// Most characters of a description within a sentence: a dozen lines of a terminal. The API has all
 /// of it.
@@ -179,6 +180,11 @@ impl State {
     /// What this asker asks for, in the middle of a sentence.
     pub(crate) fn asked_by(&self, asker: Asker) -> Option<String> {
         question(self.desired()?, asker).map(|question| named(question.kind, question.name))
+    }
+
+    /// The name that the config gives to what this asker asks.
+    pub(crate) fn asked_as(&self, asker: Asker) -> Option<&str> {
+        question(self.desired()?, asker)?.name
     }
 
     /// The first approval that is given now and is too old at `at`.

@@ -1,8 +1,12 @@
 //! How an instance looks from outside: the parts of `schema::api::Instance` that the engine knows.
 //! Called by the driver, which adds names and ids.
 
-use schema::api::{self, ApprovalVote};
+use schema::api::{self, ApprovalVote, GateAhead};
+use schema::id::ChannelName;
+use schema::status::{GateKind, Reason};
 
+use crate::converge::ShutGate;
+use crate::describe::{HeldUpBy, WayOut};
 use crate::state::{Approval, DriftRecord, State};
 
 /// Approvals asked for, newest first, as the API shows them.
@@ -35,6 +39,67 @@ pub fn approval(approval: &Approval) -> api::Approval {
             .collect(),
         requested_at: approval.requested_at,
         expires_at: approval.expires_at,
+        channels: Vec::new(),
+    }
+}
+
+/// What the next apply waits for, as the API shows it: what the description of the situation says
+/// would end it, with the gates that come after that one.
+pub fn waits_for(state: &State) -> Vec<GateAhead> {
+    // At the instant that the stored status was decided at, so that both tell the same.
+    let at = state.seen_at();
+    let situation = state.situate(at);
+    let described = situation.describe(state, at);
+    let is_full = described.reason == Some(Reason::ConcurrencyLimitExceeded);
+    match described.way_out {
+        WayOut::Resume => vec![paused(state)],
+        WayOut::Place if is_full => vec![ahead(GateKind::Place, "a place".to_owned())],
+        _ if situation.held_up_by() == HeldUpBy::Gate => {
+            state.shut_gates(at).map(|gate| state.ahead(&gate)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What an approval is called to which the config gives no name.
+const UNNAMED: &str = "approval";
+
+fn ahead(kind: GateKind, words: String) -> GateAhead {
+    GateAhead { kind, words, opens_at: None }
+}
+
+fn paused(state: &State) -> GateAhead {
+    let by = state.paused_by().map_or_else(String::new, |who| format!(" by {who}"));
+    ahead(GateKind::Pause, format!("paused{by}"))
+}
+
+impl State {
+    fn ahead(&self, gate: &ShutGate) -> GateAhead {
+        match gate {
+            ShutGate::Unmet(unmet) => {
+                let names: Vec<&str> = unmet.channels().iter().map(ChannelName::as_str).collect();
+                ahead(GateKind::Channels, format!("stable: {}", names.join(", ")))
+            }
+            ShutGate::Ask(asker) => {
+                let name = self.asked_as(*asker).unwrap_or(UNNAMED);
+                ahead(GateKind::Approval, format!("{name}: not asked yet"))
+            }
+            ShutGate::Approval(at) => {
+                let approval = &self.approvals[*at];
+                let name = approval.name.as_deref().unwrap_or(UNNAMED);
+                let (yes, needed) = (approval.yes().count(), approval.needed);
+                ahead(GateKind::Approval, format!("{name}: {yes} of {needed}"))
+            }
+            ShutGate::Rejected(at) => {
+                let name = self.approvals[*at].name.as_deref().unwrap_or(UNNAMED);
+                ahead(GateKind::Rejected, format!("{name}: rejected"))
+            }
+            ShutGate::Window(Some(opens_at)) => GateAhead {
+                opens_at: Some(*opens_at),
+                ..ahead(GateKind::Window, "window opens".to_owned())
+            },
+            ShutGate::Window(None) => ahead(GateKind::Window, "window never opens".to_owned()),
+        }
     }
 }
 

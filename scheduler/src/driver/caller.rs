@@ -40,11 +40,7 @@ impl Caller {
         application: &ApplicationName,
         channels: impl IntoIterator<Item = &'a ChannelName>,
     ) -> Result<(), Refusal> {
-        let beyond: Vec<&str> = channels
-            .into_iter()
-            .filter(|channel| !self.scope.includes(application, channel))
-            .map(ChannelName::as_str)
-            .collect();
+        let beyond = self.scope.beyond(application, channels);
         if !self.scope.includes_application(application) {
             return Err(self.beyond(&format!("application {application}"), "; use another token"));
         }
@@ -52,6 +48,7 @@ impl Caller {
             return Ok(());
         }
         let others = "; name only channels that it may change, or use another token";
+        let beyond: Vec<&str> = beyond.into_iter().map(ChannelName::as_str).collect();
         let channel = if beyond.len() == 1 { "channel" } else { "channels" };
         Err(self.beyond(
             &format!("{channel} {} of application {application}", list(&beyond, "and")),

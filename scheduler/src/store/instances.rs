@@ -28,7 +28,7 @@ use list::{cursor_of, narrow, ordered};
 pub use read::shown;
 pub(super) use read::shown_or_broken;
 pub(super) use read::unreadable_name;
-use read::{read_loaded, read_revision};
+use read::{read_loaded, read_revision, tell_where_answers_count};
 
 /// An instance as it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -233,7 +233,8 @@ impl Store {
         .bind(service.id.to_string())
         .fetch_all(&self.read)
         .await?;
-        let channels = rows.iter().map(shown_or_broken).collect();
+        let mut channels: Vec<_> = rows.iter().map(shown_or_broken).collect();
+        tell_where_answers_count(&mut channels, &rows);
         Ok(Some(Service {
             id: service.id,
             name: service.name,

@@ -9,7 +9,7 @@ use crate::id::{
     ServiceName,
 };
 use crate::output::{Info, RuntimeObject};
-use crate::status::{ApprovalKind, ApprovalStatus, Decision, Reason, Status};
+use crate::status::{ApprovalKind, ApprovalStatus, Decision, GateKind, Reason, Status};
 use crate::time::Timestamp;
 
 body! {
@@ -133,6 +133,23 @@ body! {
         /// Who lets the desired version start outside its apply window; absent where nobody does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         window_lift: Option<LiftedWindow>,
+        /// What its next apply waits for, in the order in which it is looked at; absent where it
+        /// waits for none of these. Servers of before tell none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waits_for: Vec<GateAhead>,
+    }
+}
+
+body! {
+    /// Something that an apply waits for.
+    GateAhead {
+        /// Of what kind it is.
+        kind: GateKind,
+        /// In a few words, as in `stable: staging`, `approval: 1 of 2`.
+        words: String,
+        /// When it opens by itself, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opens_at: Option<Timestamp>,
     }
 }
 
@@ -242,6 +259,11 @@ body! {
         requested_at: Timestamp,
         /// When it stops being valid.
         expires_at: Option<Timestamp>,
+        /// The channels of the service in which a yes or a no counts, while it is asked for:
+        /// whoever decides has to be allowed to change all of them. Absent where that is the one
+        /// alone in which it is asked; servers of before tell none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        channels: Vec<ChannelName>,
     }
 }
 

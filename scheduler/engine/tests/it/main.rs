@@ -26,6 +26,7 @@ mod scenario;
 mod shares;
 mod size;
 mod uses;
+mod waits_for;
 mod watched;
 mod window_lift;
 mod without_effect;

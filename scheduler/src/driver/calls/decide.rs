@@ -1,11 +1,10 @@
 //! Whether a yes or a no may be taken for the question that is open: who says it, and what was seen
 //! when it was said. Called by `calls`.
 
-use engine::desired::Gate;
 use engine::event::Event;
 use engine::state::Approval;
 use schema::api::{DecisionRequest, decision_flags};
-use schema::status::{ApprovalKind, Decision, JobKind};
+use schema::status::{Decision, JobKind};
 
 use crate::driver::world::InstanceEntry;
 use crate::driver::{Caller, Refusal};
@@ -86,22 +85,6 @@ pub(super) fn decision(
         decision,
         reason: request.reason,
     })
-}
-
-/// Whether what is decided of an approval of `kept` counts in another channel of the service, too:
-/// it is asked the same there, or will be.
-pub(super) fn hears(other: &InstanceEntry, kept: &InstanceEntry, decided: &Event) -> bool {
-    let Event::Decided { approval, .. } = decided else { return false };
-    let is_it = |one: &&Approval| one.id == *approval;
-    let Some(found) = kept.state.approvals().iter().find(is_it) else { return false };
-    let is_same = |gate: &Gate| match gate {
-        Gate::SharedApproval { name, .. } => found.name.as_ref() == Some(name),
-        Gate::ChannelsStable { .. } | Gate::ManualApproval { .. } => false,
-    };
-    let will_ask = found.kind == ApprovalKind::Shared
-        && !other.state.is_deleted()
-        && other.state.desired().is_some_and(|desired| desired.gates.iter().any(is_same));
-    will_ask || other.state.approvals().iter().any(|one| is_it(&one) && !one.over)
 }
 
 /// Who decided it, for whoever comes second.

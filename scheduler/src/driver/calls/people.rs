@@ -13,7 +13,7 @@ use super::super::run::DriverLoop;
 use super::super::world::InstanceEntry;
 use super::super::{Ask, Caller, Refusal};
 use super::acknowledge::acknowledgement;
-use super::decide::{decision, hears};
+use super::decide::decision;
 use super::open_window::opening;
 
 impl DriverLoop {
@@ -105,7 +105,7 @@ impl DriverLoop {
         let event = decision(kept, request, decided, caller, &kept.names.label())?;
         let siblings = self.world.siblings(kept.names.service.0);
         let others = siblings.iter().filter_map(|id| self.world.instances.get(id));
-        let heard = others.filter(|other| hears(other, kept, &event));
+        let heard = others.filter(|other| is_heard(&other.state, &kept.state, &event));
         caller.reaches(&kept.names.application.1, heard.map(|other| &other.names.channel.1))?;
         Ok(siblings.into_iter().map(|id| (id, event.clone())).collect())
     }
@@ -165,6 +165,11 @@ impl DriverLoop {
         self.cancel_once(batch, id, caller);
         Ok(())
     }
+}
+
+/// Whether what was decided of an approval that is asked for in one channel counts in another.
+fn is_heard(other: &State, asked: &State, decided: &Event) -> bool {
+    matches!(decided, Event::Decided { approval, .. } if other.hears(asked, *approval))
 }
 
 fn pause(request: PauseRequest, caller: &Caller) -> Event {

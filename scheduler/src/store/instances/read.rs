@@ -1,12 +1,14 @@
 //! Rows of instances, read: what people see of each, and what a daemon goes on from, where it can
 //! be read.
 
+use std::collections::BTreeMap;
+
 use engine::state::State;
-use schema::api::Instance;
+use schema::api::{Approval, Instance};
 use schema::id::{
     ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeName, ServiceId,
 };
-use schema::status::Status;
+use schema::status::{ApprovalKind, ApprovalStatus, Status};
 use schema::time::Timestamp;
 
 use super::super::row::{get, instant, json, named, number, word, word_or_null};
@@ -41,6 +43,7 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         observer: state.is_observer(),
         drift: engine::view::drift(state),
         window_lift: engine::view::window_lift(state),
+        waits_for: engine::view::waits_for(state),
     }
 }
 
@@ -72,6 +75,7 @@ fn broken(
         message,
         since,
         next_action_at: None,
+        waits_for: Vec::new(),
         desired_version: get(row, "desired_version").unwrap_or_default(),
         release: word_or_null(row, "release_id").unwrap_or_default(),
         ..shown(channel, runtime.unwrap_or_else(unreadable_name), &known)
@@ -94,6 +98,31 @@ pub(in crate::store) fn shown_or_broken(row: &Row) -> Instance {
             let id = word(row, "channel_id").unwrap_or(ChannelId::from_bytes([0; 16]));
             let channel = (id, word(row, "channel").unwrap_or_else(|_| unreadable_name()));
             broken(channel, row, read.err().map(|error| error.to_string()), state.ok())
+        }
+    }
+}
+
+/// Says of each question that is asked in one of these channels of a service, in the order of their
+/// rows, where an answer counts: in more than the one only where it is shared.
+pub(super) fn tell_where_answers_count(channels: &mut [Instance], rows: &[Row]) {
+    let is_asked_together = |approval: &Approval| {
+        approval.status == ApprovalStatus::Pending && approval.kind == ApprovalKind::Shared
+    };
+    if !channels.iter().any(|one| one.approvals.iter().any(is_asked_together)) {
+        return;
+    }
+    // One that stands still hears nothing.
+    let state = |(one, row): (&Instance, &Row)| {
+        let is_read = one.status != Status::Broken;
+        Some((one.channel.clone(), json(row, "state").ok().filter(|_| is_read)?))
+    };
+    let states: BTreeMap<ChannelName, State> =
+        channels.iter().zip(rows).filter_map(state).collect();
+    for one in channels {
+        let Some(asked) = states.get(&one.channel) else { continue };
+        for approval in one.approvals.iter_mut().filter(|approval| is_asked_together(approval)) {
+            let heard = states.iter().filter(|(_, other)| other.hears(asked, approval.id));
+            approval.channels = heard.map(|(name, _)| name.clone()).collect();
         }
     }
 }
