@@ -1,7 +1,6 @@
 //! What stands around every page: who reads it, where they are, what they may do.
 
-use schema::access::{Capability, TokenRights};
-use schema::id::{ApplicationName, ChannelName};
+use schema::access::TokenRights;
 use schema::time::Timestamp;
 
 use crate::assets;
@@ -131,77 +130,5 @@ impl Frame {
 
     pub(crate) fn is_at(&self, entry: &NavEntry) -> bool {
         self.entry == *entry
-    }
-
-    /// The reader's rights. The daemon decides; a page only leaves out what would be refused.
-    fn rights(&self) -> Option<&TokenRights> {
-        self.reader.as_ref().map(|reader| &reader.rights)
-    }
-
-    fn may_at(&self, what: Capability, app: &ApplicationName, channel: &ChannelName) -> bool {
-        self.rights().is_some_and(|rights| rights.may_at(what, app, channel))
-    }
-
-    /// Whether the reader may release in some channel of the application.
-    pub(crate) fn may_push_in(&self, app: &ApplicationName) -> bool {
-        self.rights().is_some_and(|rights| rights.may_in(Capability::Push, app))
-    }
-
-    pub(crate) fn may_push_at(&self, app: &ApplicationName, channel: &ChannelName) -> bool {
-        self.may_at(Capability::Push, app, channel)
-    }
-
-    pub(crate) fn may_approve_at(&self, app: &ApplicationName, channel: &ChannelName) -> bool {
-        self.may_at(Capability::Approve, app, channel)
-    }
-
-    pub(crate) fn may_operate_at(&self, app: &ApplicationName, channel: &ChannelName) -> bool {
-        self.may_at(Capability::Operate, app, channel)
-    }
-
-    pub(crate) fn may_dry_run_at(&self, app: &ApplicationName, channel: &ChannelName) -> bool {
-        self.may_at(Capability::DryRun, app, channel)
-    }
-
-    /// Whether the reader may do to a runtime what concerns all that it serves.
-    pub(crate) fn may_operate_everywhere(&self) -> bool {
-        let is_it =
-            |rights: &TokenRights| rights.may(Capability::Operate) && rights.scope.is_everything();
-        self.rights().is_some_and(is_it)
-    }
-
-    /// Whether the reader may change only some channels, in a form that chooses among them.
-    pub(crate) fn is_limited_to_channels(&self) -> bool {
-        self.rights().is_some_and(|rights| !rights.scope.channels.is_empty())
-    }
-
-    pub(crate) fn why_not_push(&self) -> String {
-        self.why_not(Capability::Push)
-    }
-
-    pub(crate) fn why_not_approve(&self) -> String {
-        self.why_not(Capability::Approve)
-    }
-
-    pub(crate) fn why_not_operate(&self) -> String {
-        self.why_not(Capability::Operate)
-    }
-
-    /// Why the reader may not do this here, and who can change that.
-    fn why_not(&self, capability: Capability) -> String {
-        let Some(rights) = self.rights() else { return "You are not signed in.".to_owned() };
-        let TokenRights { roles, scope } = rights;
-        if roles.may(capability) {
-            return format!(
-                "Your token may change only {}; an admin makes tokens with other limits.",
-                scope.in_words()
-            );
-        }
-        format!(
-            "Your token has {}, and {} needs the role {}; an admin makes tokens with it.",
-            roles.in_words(),
-            capability.in_words(),
-            capability.least_role()
-        )
     }
 }

@@ -15,6 +15,7 @@ pub mod frame;
 mod jobs;
 mod links;
 mod markup;
+mod offers;
 mod overview;
 mod records;
 mod rollback;

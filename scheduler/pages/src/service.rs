@@ -1,6 +1,7 @@
 //! One service: its channels as a pipeline, and one of them with all that is known of it.
 
 use askama::Template;
+use schema::access::list;
 use schema::api::{Approval, ApprovalVote, Explanation, Instance, Job, LogEntry, Service};
 use schema::id::ChannelName;
 use schema::status::{ApprovalStatus, Decision, JobStatus, Status};
@@ -66,6 +67,8 @@ pub(crate) trait ApprovalFacts {
     fn is_pending(&self) -> bool;
     /// How many have said yes.
     fn yes(&self) -> usize;
+    /// The channels in which an answer counts.
+    fn channels_in_words(&self) -> String;
 }
 
 impl ApprovalFacts for Approval {
@@ -75,6 +78,11 @@ impl ApprovalFacts for Approval {
 
     fn yes(&self) -> usize {
         self.by.iter().filter(|vote| vote.is_yes()).count()
+    }
+
+    fn channels_in_words(&self) -> String {
+        let names: Vec<&str> = self.channels.iter().map(ChannelName::as_str).collect();
+        list(&names, "and")
     }
 }
 

@@ -8,6 +8,7 @@ mod limits;
 mod lists;
 mod live;
 mod notifications;
+mod offers;
 mod open_window;
 mod overview;
 mod pages;

@@ -19,7 +19,7 @@ use super::{frame, on_to, page};
 use crate::http::Api;
 use crate::http::access::{Deployer, Viewer};
 use crate::http::api::find_service;
-use crate::http::error::Result;
+use crate::http::error::{Error, Result};
 use crate::http::extract::PathParams;
 use crate::store::{DocumentKind, MASK, PageRequest, ReleaseFilter, StoredDocumentKey, TokenRow};
 
@@ -106,6 +106,21 @@ fn field(parameter: &ParameterDefinition, last: &BTreeMap<String, String>) -> De
     }
 }
 
+/// Whether whoever may not change all channels has chosen some: none would mean all.
+///
+/// # Errors
+/// That none was.
+pub(super) fn has_chosen(form: &[(String, String)]) -> Result<()> {
+    let is_to_choose = form.iter().any(|(name, _)| name == "chosen");
+    if is_to_choose && !form.iter().any(|(name, _)| name.starts_with("c.")) {
+        return Err(Error::bad_request(
+            "no channel is chosen, which means all of them, and your token may not change all of \
+             them; choose one at least",
+        ));
+    }
+    Ok(())
+}
+
 /// What the form says, as the API's request: a field that is as it was says nothing, so that
 /// channels keep values of their own.
 fn request(form: Vec<(String, String)>, last: &BTreeMap<String, String>) -> PushRequest {
@@ -154,6 +169,7 @@ async fn release(
     PathParams(which): PathParams<Which>,
     FormBody(form): FormBody<Vec<(String, String)>>,
 ) -> Result<Response> {
+    has_chosen(&form)?;
     let service = find_service(&api, &which.application, &which.service).await?;
     let request = request(form, &last_values(&api, service.id).await?);
     let Which { application, service: name } = which;
@@ -184,5 +200,15 @@ mod tests {
         assert_eq!(said.channels, None, "all of them");
         let said = request(vec![pair("c.eu", "on"), pair("c.us", "on")], &last);
         assert_eq!(said.channels, Some(vec!["eu".to_owned(), "us".to_owned()]));
+    }
+
+    #[test]
+    fn whoever_may_not_change_all_channels_chooses_some() {
+        let form = |names: &[&str]| -> Vec<(String, String)> {
+            names.iter().map(|name| ((*name).to_owned(), "on".to_owned())).collect()
+        };
+        assert!(has_chosen(&form(&["p.size"])).is_ok(), "all of them");
+        assert!(has_chosen(&form(&["chosen", "c.eu"])).is_ok());
+        assert!(has_chosen(&form(&["chosen", "p.size"])).is_err());
     }
 }

@@ -12,6 +12,7 @@ use pages::frame::NavEntry;
 use schema::api::{Release, RollbackRequest, Service};
 use serde::Deserialize;
 
+use super::deploy::has_chosen;
 use super::door::FormBody;
 use super::{frame, given, on_to, page};
 use crate::http::Api;
@@ -73,6 +74,7 @@ async fn go_back(
     PathParams(which): PathParams<Which>,
     FormBody(form): FormBody<Vec<(String, String)>>,
 ) -> Result<Response> {
+    has_chosen(&form)?;
     let request = request(form);
     let pushed = api.driver.rollback(which.application, which.service, request, caller).await?;
     Ok(on_to(&format!("/releases/{}", pushed.release)))
