@@ -50,6 +50,7 @@ mod owner;
 mod packages;
 mod pages;
 mod pages_access;
+mod pages_glass;
 mod pages_output;
 mod plan_secrets;
 mod plans;

@@ -95,6 +95,7 @@ fn a_person_approves_a_plan_and_watches_it_converge() {
     assert_eq!(browser.path(), "/applications/app/services/web?channel=production");
     browser.shows("#why", "waits for the approval of this apply");
     browser.shows("#channel-staging", "Converged");
+    browser.shows("#channel-production .gates", "approval: 0 of 1");
     browser.type_into("input[name=reason]", "looked at it");
     browser.click("button.yes");
     browser.shows("#channel-production", "Converging");

@@ -8,9 +8,11 @@ use schema::output::{ExternalLink, LinkKind, ObjectStatus, ObjectVersion};
 use schema::shown::seen;
 use schema::status::{ApprovalStatus, CheckStatus, JobStatus, Status};
 
+mod gates;
 mod plans;
 mod times;
 
+pub(crate) use gates::gate;
 pub(crate) use plans::plan_counts;
 pub(crate) use times::{
     age, ago, between, instant, job_moved, lasts, phases, took, under_way, until,

@@ -64,6 +64,10 @@ impl Frame {
         self.may_at(Capability::DryRun, app, channel)
     }
 
+    pub(crate) fn may_open_window_at(&self, app: &ApplicationName, channel: &ChannelName) -> bool {
+        self.may_at(Capability::OpenWindow, app, channel)
+    }
+
     /// Whether the reader may do to a runtime what concerns all that it serves.
     pub(crate) fn may_operate_everywhere(&self) -> bool {
         let is_it =
@@ -107,6 +111,10 @@ impl Frame {
 
     pub(crate) fn why_not_operate(&self) -> String {
         self.why_not(Capability::Operate)
+    }
+
+    pub(crate) fn why_not_open_window(&self) -> String {
+        self.why_not(Capability::OpenWindow)
     }
 
     /// Why the reader may not do all that the page of a channel has buttons for, each reason once.

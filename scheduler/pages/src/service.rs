@@ -4,7 +4,7 @@ use askama::Template;
 use schema::access::list;
 use schema::api::{Approval, ApprovalVote, Explanation, Instance, Job, LogEntry, Service};
 use schema::id::ChannelName;
-use schema::status::{ApprovalStatus, Decision, JobStatus, Status};
+use schema::status::{ApprovalStatus, Decision, GateKind, JobStatus, Status};
 
 use crate::frame::Frame;
 use crate::links::{channel_action, instance_path, query};
@@ -108,6 +108,13 @@ const TIMELINE_KINDS: [(&str, &str); 6] = [
     ("instance", "What people did to channels, and how they stood"),
 ];
 
+/// For how long a window can be lifted by the form, seconds. A day is the most that the API takes.
+const LIFTED_FOR: [(u64, &str); 4] =
+    [(900, "15 minutes"), (3_600, "an hour"), (14_400, "4 hours"), (86_400, "a day")];
+
+/// For how long drift can be left as it is by the form, days.
+const ACKNOWLEDGED_FOR: [(u32, &str); 3] = [(1, "a day"), (7, "a week"), (30, "30 days")];
+
 #[derive(Template)]
 #[template(path = "service.html")]
 struct ServiceView<'a> {
@@ -144,6 +151,11 @@ impl ServiceView<'_> {
             ("all", "1"),
         ];
         query("/audit", &pairs)
+    }
+
+    /// Whether the window of the channel is in the way of its next apply.
+    fn waits_for_window(&self, one: &Instance) -> bool {
+        one.waits_for.iter().any(|gate| gate.kind == GateKind::Window)
     }
 
     fn has_decided(&self, one: &Instance) -> bool {

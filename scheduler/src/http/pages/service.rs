@@ -1,12 +1,17 @@
 //! `/applications/{application}/services/{service}`: one service, and what is done to its channels.
 
+use std::str::FromStr;
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use pages::frame::NavEntry;
 use pages::{ServiceDetails, most_urgent};
-use schema::api::{DecisionRequest, PauseRequest, RefreshRequest};
+use schema::api::{
+    AcknowledgeRequest, DecisionRequest, OpenWindowRequest, PauseRequest, RefreshRequest,
+};
 use schema::status::JobKind;
 use serde::Deserialize;
 
@@ -14,9 +19,9 @@ use super::door::FormBody;
 use super::{frame, given, on_to, page, word};
 use crate::driver::{Ask, Caller, InstanceTarget};
 use crate::http::Api;
-use crate::http::access::{Approver, DryRunner, Operator, Viewer};
+use crate::http::access::{Approver, DryRunner, Operator, Viewer, WindowOpener};
 use crate::http::api::find_service;
-use crate::http::error::Result;
+use crate::http::error::{Error, Result};
 use crate::http::extract::{PathParams, Query};
 use crate::http::lookup::{no_channel, scope};
 use crate::store::{EventFilter, JobFilter, PageRequest};
@@ -37,6 +42,8 @@ pub(super) fn routes() -> Router<Api> {
         .route(&channel("refresh"), post(refresh))
         .route(&channel("retry"), post(retry))
         .route(&channel("run"), post(run))
+        .route(&channel("open-window"), post(open_window))
+        .route(&channel("acknowledge"), post(acknowledge))
 }
 
 #[derive(Deserialize)]
@@ -202,6 +209,72 @@ async fn retry(
     PathParams(path): PathParams<ChannelPath>,
 ) -> Result<Response> {
     ask(&api, path, Ask::Retry, caller).await
+}
+
+/// What the form of break-glass sends: why and for how long, or that it `end`s.
+#[derive(Deserialize)]
+struct OpenWindowForm {
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    for_seconds: String,
+    #[serde(default)]
+    end: String,
+}
+
+async fn open_window(
+    State(api): State<Api>,
+    WindowOpener(caller): WindowOpener,
+    PathParams(path): PathParams<ChannelPath>,
+    FormBody(form): FormBody<OpenWindowForm>,
+) -> Result<Response> {
+    let request = OpenWindowRequest {
+        version: given(&form.version).map(str::to_owned),
+        reason: given(&form.reason).map(str::to_owned),
+        for_seconds: number(&form.for_seconds)?,
+        end: given(&form.end).is_some(),
+    };
+    ask(&api, path, Ask::OpenWindow(request), caller).await
+}
+
+/// What the form about drift sends: which, why and for how long it stays, or that that `end`s.
+#[derive(Deserialize)]
+struct AcknowledgeForm {
+    #[serde(default)]
+    fingerprint: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    for_days: String,
+    #[serde(default)]
+    end: String,
+}
+
+async fn acknowledge(
+    State(api): State<Api>,
+    Operator(caller): Operator,
+    PathParams(path): PathParams<ChannelPath>,
+    FormBody(form): FormBody<AcknowledgeForm>,
+) -> Result<Response> {
+    let days: Option<u32> = number(&form.for_days)?;
+    let span = days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
+    let request = AcknowledgeRequest {
+        fingerprint: word(&form.fingerprint)?,
+        until: span.map(|span| api.clock.now().plus(span)),
+        reason: given(&form.reason).map(str::to_owned),
+        end: given(&form.end).is_some(),
+    };
+    ask(&api, path, Ask::Acknowledge(request), caller).await
+}
+
+/// A number of a form, where one is given.
+fn number<T: FromStr>(text: &str) -> Result<Option<T>> {
+    let read = given(text).map(|text| {
+        text.parse().map_err(|_| Error::bad_request(format!("`{text}` is no number of this form")))
+    });
+    read.transpose()
 }
 
 /// Which command is run dry.

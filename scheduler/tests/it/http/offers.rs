@@ -250,6 +250,7 @@ async fn whoever_has_said_yes_is_offered_to_take_it_back_alone() {
     let said = service.ask(browser("POST", &format!("{path}/approve"), &cookie, &body)).await;
     assert_eq!(said.status, StatusCode::SEE_OTHER);
     let html = service.open(page, &cookie).await.html();
+    assert!(html.contains("tested: 1 of 9"), "the gate counts: {html}");
     assert!(html.contains("You have said yes") && !html.contains(">Approve</button>"), "{html}");
     let said = service.ask(browser("POST", &format!("{path}/reject"), &cookie, &body)).await;
     assert_eq!(said.status, StatusCode::SEE_OTHER);

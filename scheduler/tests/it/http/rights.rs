@@ -80,7 +80,9 @@ pub(super) const OPERATIONS: &[(&str, &str, &str)] = &[
 
 /// Each form of a page with what it needs. Those of signing in and out need nothing.
 pub(super) const FORMS: &[(&str, Capability)] = &[
+    ("~/@/acknowledge", Capability::Operate),
     ("~/@/approve", Capability::Approve),
+    ("~/@/open-window", Capability::OpenWindow),
     ("~/@/pause", Capability::Operate),
     ("~/@/refresh", Capability::Operate),
     ("~/@/reject", Capability::Approve),
@@ -202,7 +204,8 @@ fn every_form_of_a_page_is_tried_and_its_handler_names_what_it_needs() {
         for handler in handlers {
             let (_, rest) = source.split_once(&format!("async fn {handler}(")).unwrap();
             let (arguments, _) = rest.split_once("->").unwrap();
-            let needs = ["DryRunner(", "Deployer(", "Approver(", "Operator(", "Admin("];
+            let needs =
+                ["DryRunner(", "Deployer(", "Approver(", "Operator(", "WindowOpener(", "Admin("];
             assert!(
                 needs.iter().any(|extractor| arguments.contains(extractor)),
                 "{}: {handler}",
