@@ -52,6 +52,7 @@ mod pages;
 mod pages_access;
 mod pages_glass;
 mod pages_output;
+mod pages_phone;
 mod plan_secrets;
 mod plans;
 mod private_files;

@@ -4,7 +4,7 @@ use askama::Template;
 use schema::access::list;
 use schema::api::{Approval, ApprovalVote, Explanation, Instance, Job, LogEntry, Service};
 use schema::id::ChannelName;
-use schema::status::{ApprovalStatus, Decision, GateKind, JobStatus, Status};
+use schema::status::{ApprovalStatus, Decision, GateKind, JobKind, JobStatus, Status};
 
 use crate::frame::Frame;
 use crate::links::{channel_action, instance_path, query};
@@ -20,6 +20,8 @@ pub struct ServiceDetails {
     pub explanation: Option<Explanation>,
     /// Its newest jobs.
     pub jobs: Vec<Job>,
+    /// Its newest apply, where that is not among them.
+    pub newest_apply: Option<Job>,
     /// Which kinds of entries the timeline has; all of them where it is empty.
     pub kind: String,
     /// The newest of what happened to the service.
@@ -151,6 +153,25 @@ impl ServiceView<'_> {
             ("all", "1"),
         ];
         query("/audit", &pairs)
+    }
+
+    /// The job whose output says most of why the selected channel stands where it stands: what
+    /// failed, what runs, else the newest that has ended.
+    fn telling(&self) -> Option<&Job> {
+        let status = self.selected?.status;
+        let is_bad = |job: &&Job| matches!(job.status, JobStatus::Failed | JobStatus::Unknown);
+        let jobs = || {
+            let all = self.shown.jobs.iter().chain(&self.shown.newest_apply);
+            all.filter(|job| job.kind != JobKind::GetInfo)
+        };
+        let running = jobs().find(|job| !job.status.is_final());
+        let failed = jobs().find(|job| is_bad(job));
+        match status {
+            Status::Failed | Status::Broken => failed.or(running),
+            Status::Converging => running.or(failed),
+            _ => jobs().find(|job| job.status.is_final()),
+        }
+        .or_else(|| jobs().next())
     }
 
     /// Whether the window of the channel is in the way of its next apply.

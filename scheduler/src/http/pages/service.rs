@@ -101,7 +101,7 @@ async fn service(
     frame.title = selected.as_ref().map_or(name.clone(), |channel| format!("{name} · {channel}"));
     frame.live = Some(format!("/live?application={app}&service={name}"));
     let some = |limit| PageRequest { cursor: None, limit: Some(limit) };
-    let (mut explanation, mut jobs) = (None, Vec::new());
+    let (mut explanation, mut jobs, mut newest_apply) = (None, Vec::new(), None);
     if let Some(channel) = &selected {
         let channel = channel.to_string();
         let target = InstanceTarget {
@@ -119,6 +119,10 @@ async fn service(
             ..JobFilter::default()
         };
         jobs = api.store.jobs(&filter, &some(JOBS)).await?.items;
+        if !jobs.iter().any(|job| job.kind == JobKind::Apply) {
+            let filter = JobFilter { kind: Some(JobKind::Apply), ..filter };
+            newest_apply = api.store.jobs(&filter, &some(1)).await?.items.pop();
+        }
     }
     let filter = EventFilter {
         application: Some(service.application.clone()),
@@ -128,7 +132,8 @@ async fn service(
     };
     let timeline = api.store.events(&filter, &some(ENTRIES)).await?.items;
     let kind = asked.kind;
-    let shown = ServiceDetails { service, selected, explanation, jobs, kind, timeline };
+    let shown =
+        ServiceDetails { service, selected, explanation, jobs, newest_apply, kind, timeline };
     page(pages::service(&frame, &shown))
 }
 
