@@ -79,7 +79,9 @@ pub struct DocumentDetails {
     pub text: String,
     /// Paths of the files that came with it.
     pub attachments: Vec<String>,
-    /// What changed since the version before, as a unified diff; empty for the first.
+    /// The version that it is compared with; nothing for the first.
+    pub compared: Option<u64>,
+    /// What changed since that one, as a unified diff; empty where nothing did.
     pub diff: String,
     /// All versions that are offered, newest first.
     pub versions: Vec<DocumentRow>,
@@ -99,6 +101,25 @@ impl DocumentView<'_> {
 
     fn is_shown(&self, row: &DocumentRow) -> bool {
         row.version == self.details.shown.version
+    }
+
+    fn is_compared(&self, row: &DocumentRow) -> bool {
+        self.details.compared == Some(row.version)
+    }
+
+    /// A version that is compared and older than those that are offered.
+    fn is_not_offered(&self, version: &u64) -> bool {
+        !self.details.versions.iter().any(|row| row.version == *version)
+    }
+
+    /// What is compared, in a heading.
+    fn compared_in_words(&self, with: &u64) -> String {
+        let shown = self.details.shown.version;
+        if shown.checked_sub(1) == Some(*with) {
+            format!("Changed since version {with}")
+        } else {
+            format!("From version {with} to {shown}")
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! describes it.
 
 mod access;
+mod config_versions;
 mod document;
 mod files;
 mod limits;

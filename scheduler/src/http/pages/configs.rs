@@ -12,7 +12,7 @@ use pages::{DocumentDetails, DocumentPlace, DocumentRow};
 use schema::api::Page;
 use serde::Deserialize;
 
-use super::{frame, page};
+use super::{frame, given, page};
 use crate::driver::document_diff;
 use crate::http::Api;
 use crate::http::access::Viewer;
@@ -73,7 +73,11 @@ struct WhichDocument {
     #[serde(default)]
     application: String,
     name: String,
-    version: Option<u64>,
+    #[serde(default)]
+    version: String,
+    /// The version that it is compared with; the one before it where none is given.
+    #[serde(default)]
+    with: String,
 }
 
 async fn document(
@@ -82,7 +86,8 @@ async fn document(
     Query(which): Query<WhichDocument>,
 ) -> Result<Response> {
     let mut frame = frame(&api, &token, "Config", NavEntry::Configs).await?;
-    let WhichDocument { kind, application, name, version } = which;
+    let WhichDocument { kind, application, name, version, with } = which;
+    let [version, with] = [numbered(&version)?, numbered(&with)?];
     let is_not_there = || {
         Error::not_found(format!(
             "there is no such version of a {kind} `{name}`; `/configs` lists the documents that \
@@ -100,12 +105,17 @@ async fn document(
         None => api.store.document(&key).await?,
     };
     let stored = stored.ok_or_else(is_not_there)?;
-    let before = match stored.version.checked_sub(1).filter(|before| *before > 0) {
+    let before = with.or_else(|| stored.version.checked_sub(1).filter(|before| *before > 0));
+    let before = match before {
         Some(before) => api.store.document_version(&key, before).await?,
         None => None,
     };
+    if with.is_some() && before.is_none() {
+        return Err(is_not_there());
+    }
     let versions = api.store.document_versions(&key, VERSIONS).await?;
     frame.title = format!("{kind} {name}");
+    let compared = before.as_ref().map(|before| before.version);
     let diff = before.map(|before| changes(&before, &stored)).unwrap_or_default();
     let text = config_text::shown(&api, &stored).await?;
     let StoredDocument { key, version, source, created_at, created_by, .. } = stored;
@@ -115,10 +125,19 @@ async fn document(
         first_line: source.first_line,
         text: schema::shown::beginning(&text, SHOWN_BYTES),
         attachments: source.attachments.into_keys().collect(),
+        compared,
         diff: schema::shown::beginning(&diff, SHOWN_BYTES),
         versions: versions.into_iter().map(row).collect(),
     };
     page(pages::document(&frame, &details))
+}
+
+/// The number of a version, where one is given.
+fn numbered(text: &str) -> Result<Option<u64>> {
+    let read = given(text).map(|text| {
+        text.parse().map_err(|_| Error::bad_request(format!("`{text}` is no number of a version")))
+    });
+    read.transpose()
 }
 
 /// What changed from one version to the next: of the document all of it, of the files beside it
