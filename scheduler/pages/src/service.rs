@@ -198,3 +198,53 @@ pub fn service(frame: &Frame, shown: &ServiceDetails) -> Rendered {
     let jobs = folded(&shown.jobs);
     render(&ServiceView { frame, shown, selected, action, entries: &shown.timeline, jobs })
 }
+
+#[cfg(test)]
+mod tests {
+    use schema::time::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Jobs, each by its kind, status, exit code and version.
+    fn jobs(told: &[(&str, &str, i32, &str)]) -> Vec<Job> {
+        let job = |(at, (kind, status, code, version)): (usize, &(&str, &str, i32, &str))| {
+            let job = json!({
+                "id": format!("job-{at:032x}"), "kind": kind, "status": status, "exitCode": code,
+                "version": version, "application": "shop", "service": "web", "channel": "eu",
+                "runtime": "tool", "attempt": 1, "message": "",
+                "createdAt": Timestamp::from_millis(0).to_string(),
+            });
+            serde_json::from_value(job).unwrap()
+        };
+        told.iter().enumerate().map(job).collect()
+    }
+
+    #[test]
+    fn attempts_that_failed_alike_in_a_row_are_one_line_with_their_count() {
+        let check = |told: &[(&str, &str, i32, &str)], expected: &[(usize, usize)]| {
+            let jobs = jobs(told);
+            let at = |line: &JobLine<'_>| jobs.iter().position(|job| job.id == line.job.id);
+            let lines: Vec<_> =
+                folded(&jobs).iter().map(|line| (at(line).unwrap(), line.times)).collect();
+            assert_eq!(lines, expected, "{told:?}");
+        };
+        let failed = ("apply", "FAILED", 7, "web-2");
+        check(&[], &[]);
+        check(&[failed, failed, failed], &[(0, 3)]);
+        // What is not alike is told, and so is what came in between.
+        let others = [
+            ("apply", "FAILED", 8, "web-2"),
+            ("apply", "FAILED", 7, "web-1"),
+            ("fetch", "FAILED", 7, "web-2"),
+            ("apply", "UNKNOWN", 7, "web-2"),
+            ("apply", "SUCCEEDED", 0, "web-2"),
+        ];
+        for other in others {
+            check(&[failed, failed, other, failed], &[(0, 2), (2, 1), (3, 1)]);
+        }
+        // Each that went well is a line of its own.
+        let well = ("fetch", "SUCCEEDED", 0, "web-2");
+        check(&[well, well, failed, failed], &[(0, 1), (1, 1), (2, 2)]);
+    }
+}
