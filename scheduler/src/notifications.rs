@@ -116,6 +116,16 @@ impl NotificationSender {
         Self { http: Arc::new(Poster::new(within)), mail, ..self }
     }
 
+    /// The same that trusts one more authority (PEM) for mail servers, for tests.
+    ///
+    /// # Panics
+    /// When it is no certificate.
+    #[must_use]
+    pub fn trusting(self, authority: &str) -> Self {
+        let mail = Arc::new(self.mail.trusting(authority.as_bytes()));
+        Self { mail, ..self }
+    }
+
     /// Sends what there is and what comes, until `stop`. `written` wakes it.
     pub async fn run(self, mut written: watch::Receiver<u64>, stop: CancellationToken) {
         let mut sending = JoinSet::new();

@@ -1,6 +1,6 @@
 //! Hands a message to a mail server by SMTP; with `letter` the one place that names `lettre`.
-//! Whatever the server does, it ends soon: a deadline for all of it. A password goes over TLS
-//! alone, or to this machine.
+//! Whatever the server does, it ends soon and takes little: a deadline for all of it, and a bound
+//! on what is read (`stream`). A password goes over TLS alone, or to this machine.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -9,7 +9,9 @@ use config::SmtpTls;
 use lettre::Address;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::client::{
+    AsyncSmtpConnection, AsyncTokioStream, Certificate, TlsParameters,
+};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use schema::mask::{self, Secrets};
@@ -17,6 +19,9 @@ use schema::shown::seen;
 
 use super::SendFailure;
 use super::letter::Letter;
+use stream::BoundedStream;
+
+mod stream;
 
 /// How long all of a message may take. Twice what a webhook has: mail servers let whoever they do
 /// not know wait before they greet (Postfix's postscreen 6 s), and scan before they take.
@@ -44,11 +49,19 @@ pub(super) struct MailRoute {
 #[derive(Debug)]
 pub(super) struct Mailer {
     within: Duration,
+    /// Authorities that are trusted beside those of the system: of tests.
+    authorities: Vec<Certificate>,
 }
 
 impl Mailer {
     pub(super) fn new(within: Duration) -> Self {
-        Self { within }
+        Self { within, authorities: Vec::new() }
+    }
+
+    /// The same that trusts one more authority, in PEM.
+    pub(super) fn trusting(&self, authority: &[u8]) -> Self {
+        let authority = Certificate::from_pem(authority).expect("a test makes it");
+        Self { within: self.within, authorities: vec![authority] }
     }
 
     /// Sends it; well when the server took it for one recipient at least.
@@ -102,16 +115,17 @@ impl Mailer {
         let away =
             |error: Error| SendFailure::later(format!("it cannot be reached: {}", said(&error)));
         let name = ClientId::Domain(letter.from.domain().to_owned());
-        let at_once = match route.tls {
-            SmtpTls::Implicit => Some(tls(&route.host)?),
-            SmtpTls::Starttls | SmtpTls::None => None,
+        let plain = BoundedStream::connect(&route.host, route.port)
+            .await
+            .map_err(|error| SendFailure::later(format!("it cannot be reached: {error}")))?;
+        let stream: Box<dyn AsyncTokioStream> = match route.tls {
+            SmtpTls::Implicit => {
+                Box::new(plain.encrypted(self.tls(&route.host)?).await.map_err(away)?)
+            }
+            SmtpTls::Starttls | SmtpTls::None => Box::new(plain),
         };
-        let server = (route.host.as_str(), route.port);
-        let within = Some(self.within);
         let mut connection =
-            AsyncSmtpConnection::connect_tokio1(server, within, &name, at_once, None)
-                .await
-                .map_err(away)?;
+            AsyncSmtpConnection::connect_with_transport(stream, &name).await.map_err(away)?;
         if route.tls == SmtpTls::Starttls {
             // Without it everything would go in the clear: whoever is between takes the offer away.
             if !connection.can_starttls() {
@@ -120,17 +134,21 @@ impl Mailer {
                      IMPLICIT` is the other way, most often at port 465",
                 ));
             }
-            connection.starttls(tls(&route.host)?, &name).await.map_err(away)?;
+            connection.starttls(self.tls(&route.host)?, &name).await.map_err(away)?;
         }
         Ok(connection)
     }
-}
 
-/// TLS with the name of this server, by the authorities that the system trusts.
-fn tls(host: &str) -> Result<TlsParameters, SendFailure> {
-    TlsParameters::builder(host.to_owned())
-        .build_rustls()
-        .map_err(|error| SendFailure::later(format!("TLS cannot be set up: {}", said(&error))))
+    /// TLS with the name of this server, by the authorities that the system trusts.
+    fn tls(&self, host: &str) -> Result<TlsParameters, SendFailure> {
+        let own = self.authorities.iter().cloned();
+        let builder = own.fold(TlsParameters::builder(host.to_owned()), |builder, authority| {
+            builder.add_root_certificate(authority)
+        });
+        builder
+            .build_rustls()
+            .map_err(|error| SendFailure::later(format!("TLS cannot be set up: {}", said(&error))))
+    }
 }
 
 /// Names the recipients. Those that are refused, with what the server says: they keep nobody else

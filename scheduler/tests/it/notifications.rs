@@ -6,6 +6,7 @@ mod faults;
 mod flood;
 mod kept;
 mod mail_server;
+mod mail_tls;
 mod server;
 
 use std::collections::BTreeMap;
@@ -40,15 +41,24 @@ struct Sending {
     wake: watch::Sender<u64>,
     task: Option<AbortOnDropHandle<()>>,
     messages: u8,
+    /// How long an answer may take.
+    within: Duration,
+    /// An authority that is trusted for mail servers.
+    authority: Option<String>,
 }
 
 impl Sending {
     /// One whose application `shop` has these targets.
     async fn to(targets: &str) -> Self {
+        Self::answered_within(Duration::from_millis(500), targets, None).await
+    }
+
+    /// The same that waits for so long, and trusts this authority for mail servers.
+    async fn answered_within(within: Duration, targets: &str, authority: Option<&str>) -> Self {
         let fresh = Fresh::open().await;
-        let clock = Manual::starting_at(at(NOW));
-        let mut sending =
-            Self { fresh, clock, wake: watch::Sender::new(0), task: None, messages: 0 };
+        let (clock, wake) = (Manual::starting_at(at(NOW)), watch::Sender::new(0));
+        let authority = authority.map(str::to_owned);
+        let mut sending = Self { fresh, clock, wake, task: None, messages: 0, within, authority };
         sending.configure(targets, 1).await;
         sending.start();
         sending
@@ -91,7 +101,11 @@ impl Sending {
     fn start(&mut self) {
         let clock = Clock::Manual(self.clock.clone());
         let sender = NotificationSender::new(self.store().clone(), clock, "https://pvn.test/")
-            .answered_within(Duration::from_millis(500));
+            .answered_within(self.within);
+        let sender = match &self.authority {
+            Some(authority) => sender.trusting(authority),
+            None => sender,
+        };
         let run = sender.run(self.wake.subscribe(), CancellationToken::new());
         self.task = Some(AbortOnDropHandle::new(tokio::spawn(run)));
     }
