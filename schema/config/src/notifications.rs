@@ -163,6 +163,36 @@ impl NotificationTarget {
         self.events.as_deref().unwrap_or(NotificationEvent::DEFAULT).contains(&event)
     }
 
+    /// The values that nobody else should know, each by the field that it is in, below the field of
+    /// the provider: whoever has one can write into the channel, in our name, or as `user`.
+    pub(crate) fn confidential(&self) -> Vec<(&'static str, &SentValue)> {
+        let found = match &self.provider {
+            NotificationProvider::Slack(slack) => ("url", Some(&slack.url)),
+            NotificationProvider::Webhook(webhook) => ("signingKey", webhook.signing_key.as_ref()),
+            NotificationProvider::Email(email) => {
+                ("server/password", email.server.password.as_ref())
+            }
+        };
+        found.1.map(|value| (found.0, value)).into_iter().collect()
+    }
+
+    /// The secrets of the scheduler that it names.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+        let values = match &self.provider {
+            NotificationProvider::Slack(slack) => [Some(&slack.url), None],
+            NotificationProvider::Webhook(webhook) => {
+                [Some(&webhook.url), webhook.signing_key.as_ref()]
+            }
+            NotificationProvider::Email(email) => {
+                [email.server.user.as_ref(), email.server.password.as_ref()]
+            }
+        };
+        values.into_iter().flatten().filter_map(|value| match value {
+            SentValue::Secret(reference) => Some(reference),
+            SentValue::Value(_) | SentValue::RawSecret(_) => None,
+        })
+    }
+
     /// The word of its provider.
     pub fn kind(&self) -> &'static str {
         match &self.provider {

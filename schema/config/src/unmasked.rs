@@ -1,5 +1,6 @@
 //! Secrets that are not masked in what jobs print: those in configs that are too short, what a
-//! comment cuts off from one, and those of a cluster that only files hold. Told as warnings by
+//! comment cuts off from one, those of a cluster that only files hold, and those of notification
+//! targets that are written as no secret. Told as warnings by
 //! `configs apply` and `validate`.
 
 use schema::mask::SHORTEST_BYTES;
@@ -7,7 +8,9 @@ use schema::mask::SHORTEST_BYTES;
 use crate::diagnostic::Diagnostic;
 use crate::secrets::comment_after;
 use crate::yaml::{self, MappingEntry, NodeKind, Visited, YamlNode};
-use crate::{Body, Document, Env, EnvValue, Exec, RuntimeCommand, TaskConfig, VolumeSource};
+use crate::{
+    Body, Document, Env, EnvValue, Exec, RuntimeCommand, SentValue, TaskConfig, VolumeSource,
+};
 
 /// What is wrong with a `rawSecret` as it is written.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +46,33 @@ pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -
             }
         }));
         warnings.extend(mounted(document));
+        warnings.extend(of_targets(document));
+    }
+    warnings
+}
+
+/// What targets of notifications are reached by and nobody else should know, in the clear.
+fn of_targets(document: &Document) -> Vec<Diagnostic> {
+    let Body::Application(application) = document.body() else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for (index, target) in application.notifications.iter().enumerate() {
+        for (field, value) in target.confidential() {
+            if !matches!(value, SentValue::Value(_)) {
+                continue;
+            }
+            let at = format!("/application/notifications/{index}/{}/{field}/value", target.kind());
+            let (name, allows) = match field {
+                "url" => ("this address", "write into the channel"),
+                "signingKey" => ("this key", "sign in pvn's name"),
+                _ => ("this password", "send mail as `user`"),
+            };
+            let message = format!("{name} is no secret here: whoever reads it can {allows}");
+            let last = field.rsplit('/').next().unwrap_or(field);
+            warnings.push(document.problem(&at, message).help(format!(
+                "keep it with `pvnctl secrets set KEY` and write `{last}: {{secret: {{key: KEY}}}}`, \
+                 or write `rawSecret` in the place of `value`"
+            )));
+        }
     }
     warnings
 }

@@ -1,13 +1,15 @@
 //! Secrets.
 
-use config::{SECRET_KEY_RULE, is_secret_key};
+use config::{Body, SECRET_KEY_RULE, is_secret_key};
+use schema::id::{ApplicationName, TargetName};
 use schema::log_kind::LogKind;
 use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
+use super::snapshot::read;
 use super::{Planner, entry};
-use crate::store::{Change, SecretUser};
+use crate::store::{Change, DocumentKind, SecretUser};
 
 /// Longest secret, bytes: Linux refuses an environment variable of 128 KiB or more, its name
 /// included.
@@ -84,6 +86,13 @@ impl Planner {
                 )
             }));
         }
+        if let Some((application, target)) = self.target_with(&key).await? {
+            return Err(Refusal::Conflict(format!(
+                "secret `{key}` is in use by the notification target `{target}` of application \
+                 `{application}`, which could be told nothing any more; take it out of the \
+                 application's config and apply that first"
+            )));
+        }
         let entry = entry(
             LogKind::SecretDeleted,
             caller,
@@ -96,5 +105,21 @@ impl Planner {
             ..Plan::default()
         })
         .await
+    }
+
+    /// A target of notifications that a secret is needed to reach.
+    async fn target_with(
+        &self,
+        key: &str,
+    ) -> Result<Option<(ApplicationName, TargetName)>, Refusal> {
+        for stored in self.store.documents(DocumentKind::Application, "", None).await? {
+            let document = read(&stored)?;
+            let Body::Application(application) = document.body() else { continue };
+            let mut targets = application.notifications.iter();
+            if let Some(target) = targets.find(|one| one.secrets().any(|named| named.key == key)) {
+                return Ok(Some((application.name.clone(), target.name.clone())));
+            }
+        }
+        Ok(None)
     }
 }

@@ -36,6 +36,32 @@ async fn versions_of_a_secret_count_up_for_ever() {
     assert_eq!([set_if_changed("d").await, set_if_changed("a").await, set("a").await], [4, 5, 6]);
 }
 
+#[tokio::test]
+async fn a_secret_that_a_notification_target_needs_is_not_deleted_before_the_target_has_another() {
+    let rig = Rig::start(|_| Some(0)).await;
+    let told = |key: &str| {
+        format!(
+            "application:\n  name: app\n  releaseChannels: [{{name: staging, runtimes: [{{runtime: \
+             local}}]}}]\n  notifications:\n  - {{name: chat, slack: {{url: {{secret: {{key: \
+             {key}}}}}}}}}\n  - {{name: mail, email: {{to: [a@h], from: b@h, server: {{host: h, user: \
+             {{value: u}}, password: {{secret: {{key: password}}}}}}}}}}\n"
+        )
+    };
+    for key in ["hook", "other", "password"] {
+        let value = "https://hooks.slack.com/x".into();
+        rig.handle.set_secret(key.to_owned(), value, caller("eve")).await.unwrap();
+    }
+    rig.apply(&told("hook")).await.unwrap();
+    let delete = async |key: &str| rig.handle.delete_secret(key.to_owned(), caller("eve")).await;
+    for (key, target) in [("hook", "chat"), ("password", "mail")] {
+        let refused = delete(key).await.unwrap_err().to_string();
+        let named = format!("in use by the notification target `{target}` of application `app`");
+        assert!(refused.contains(&named), "{refused}");
+    }
+    rig.apply(&told("other")).await.unwrap();
+    delete("hook").await.unwrap();
+}
+
 /// All three commands; fetch and apply have the secret.
 const WITH_A_SECRET: &str = "
 runtime:

@@ -1,7 +1,7 @@
 //! Targets of notifications: what can be written, and what is said of what cannot.
 
 use super::{documents, problems};
-use crate::{Body, NotificationProvider};
+use crate::{Body, NotificationProvider, unmasked_secrets};
 use schema::notification::NotificationEvent;
 
 /// The problems of an application with this target.
@@ -93,4 +93,50 @@ fn no_message_repeats_a_secret() {
     assert!(found.contains("this is no address of a webhook"), "{found}");
     assert!(found.contains("this is no signing key: it does not start with `whsec_`"), "{found}");
     assert!(!found.contains("0SECRET"), "{found}");
+}
+
+#[test]
+fn what_a_target_is_reached_by_and_is_no_secret_is_a_warning_with_the_way_out() {
+    let warned = |target: &str| {
+        let text = format!(
+            "application:\n  name: a\n  releaseChannels: [{{name: c, runtimes: [{{runtime: \
+             r}}]}}]\n  notifications:\n  - {target}\n"
+        );
+        let told = unmasked_secrets(&documents(&text));
+        told.iter().map(|told| (told.path.clone(), told.message.clone())).collect::<Vec<_>>()
+    };
+    let at = |field: &str| format!("/application/notifications/0/{field}/value");
+    assert_eq!(
+        warned("{name: n, slack: {url: {value: \"https://hooks.slack.com/x\"}}}"),
+        [(
+            at("slack/url"),
+            "this address is no secret here: whoever reads it can write into the channel"
+                .to_owned()
+        )]
+    );
+    let key = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz";
+    assert_eq!(
+        warned(&format!(
+            "{{name: n, webhook: {{url: {{value: \"https://h/x\"}}, signingKey: {{value: {key}}}}}}}"
+        )),
+        [(
+            at("webhook/signingKey"),
+            "this key is no secret here: whoever reads it can sign in pvn's name".to_owned()
+        )]
+    );
+    let server = "server: {host: h, user: {value: u}, password: {value: hunter2-hunter2}}";
+    assert_eq!(
+        warned(&format!("{{name: n, email: {{to: [a@h], from: b@h, {server}}}}}")),
+        [(
+            at("email/server/password"),
+            "this password is no secret here: whoever reads it can send mail as `user`".to_owned()
+        )]
+    );
+    for fine in [
+        "{name: n, slack: {url: {secret: {key: k}}}}",
+        "{name: n, slack: {url: {rawSecret: \"https://hooks.slack.com/xyz\"}}}",
+        "{name: n, webhook: {url: {value: \"https://h/x\"}}}",
+    ] {
+        assert_eq!(warned(fine), [], "{fine}");
+    }
 }
