@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{CustomRuntime, JobHost, Runtime, RuntimeRole, Service, builtins};
+use config::{CustomRuntime, JobHost, Runtime, RuntimeRole, Service, builtins, untaken_blocks};
 use schema::id::ApplicationName;
 
 use super::channels::{self, Channel};
@@ -138,17 +138,12 @@ fn check_service(
 }
 
 fn check_unsupported(service: &Service, place: &DocumentField, problems: &mut Problems) {
-    let mut tell = |is_there: bool, place: &DocumentField, field: &str| {
-        if is_there {
-            let problem =
-                place.field(field).problem(format!("not supported yet: `{field}` of a service"));
-            problems.add(problem.help("use `customRuntime` and a `custom` runtime"));
-        }
-    };
-    tell(service.kubernetes_config.is_some(), place, "kubernetesConfig");
-    for (index, own) in service.per_release_channel.iter().enumerate() {
-        let place = place.field("perReleaseChannel").item(index);
-        tell(own.kubernetes_config.is_some(), &place, "kubernetesConfig");
+    for block in untaken_blocks(service) {
+        let place = match block.channel {
+            Some(index) => place.field("perReleaseChannel").item(index).field(block.field),
+            None => place.field(block.field),
+        };
+        problems.add(place.problem(block.message()).help(block.help()));
     }
 }
 

@@ -49,6 +49,7 @@ pub mod template;
 mod texts;
 pub mod tool_document;
 mod unmasked;
+mod untaken;
 mod written;
 pub mod yaml;
 
@@ -103,6 +104,7 @@ pub use task::{
 };
 pub use texts::NO_NUL;
 pub use unmasked::unmasked_secrets;
+pub use untaken::{UntakenBlock, untaken_blocks};
 
 /// The content of one document: exactly one of the top-level keys.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,7 +15,7 @@ use crate::precondition::StableChannels;
 use crate::texts;
 use crate::{
     Application, Body, Document, Exec, JobHost, NotHere, PerReleaseChannel, Runtime,
-    RuntimeCommand, RuntimeRole, Service, not_here,
+    RuntimeCommand, RuntimeRole, Service, not_here, untaken_blocks,
 };
 
 /// The runtime that every scheduler has.
@@ -215,7 +215,10 @@ impl GivenDocuments<'_> {
     }
 
     fn check_service(&self, document: &Document, service: &Service) -> Vec<Diagnostic> {
-        let mut problems = Vec::new();
+        let untaken = untaken_blocks(service).into_iter();
+        let mut problems: Vec<_> = untaken
+            .map(|block| document.problem(&block.pointer(), block.message()).help(block.help()))
+            .collect();
         let Some(application) = self.applications.get(&service.application) else {
             return problems;
         };

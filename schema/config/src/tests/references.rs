@@ -277,3 +277,26 @@ fn bad_input_runtime_whose_jobs_are_to_run_on_one_that_runs_none() {
         );
     }
 }
+
+#[test]
+fn a_block_that_no_scheduler_carries_out_is_refused_before_one_is_asked() {
+    let job = "kubernetesConfig: {type: KUBERNETES, inlined: 'kind: Job'}";
+    let text = format!(
+        "service:\n  name: s\n  application: a\n  {job}\n  perReleaseChannel:\n  - releaseChannel: \
+         staging\n    {job}\n"
+    );
+    let told = |line, at: &str| {
+        format!(
+            "{line} {at}: not supported yet: `kubernetesConfig` of a service (use `customRuntime` \
+             and a `custom` runtime)"
+        )
+    };
+    assert_eq!(
+        problems(&text),
+        [
+            told(4, "service.kubernetesConfig"),
+            told(7, "service.perReleaseChannel[0].kubernetesConfig")
+        ]
+        .join("\n")
+    );
+}
