@@ -183,6 +183,51 @@ fn the_docs_have_the_table() {
     assert!(docs.contains(&head), "docs/access.md has no line {head}");
 }
 
+/// What `pvnctl` calls the operation that changes something, by the end of its path; `None` where
+/// that is the word itself.
+fn called(path: &str) -> &str {
+    match path {
+        "/v1/configs" => "configs apply",
+        "/v1/jobs/{job}/cancel" => "jobs cancel",
+        "/v1/notifications/{id}/resend" => "notifications resend",
+        "/v1/runtimes/{runtime}/check" => "runtimes check",
+        "/v1/runtimes/{runtime}/resume" => "runtimes resume",
+        other => other.rsplit('/').next().unwrap_or(other),
+    }
+}
+
+/// The docs name each thing that can be done beside the capability that it needs, and say of no
+/// operation that it needs another role.
+#[test]
+fn the_docs_name_what_each_operation_needs() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let page = |name: &str| std::fs::read_to_string(docs.join(name)).unwrap();
+    let (access, api, client) = (page("access.md"), page("api.md"), page("pvnctl.md"));
+    for (method, path, needs) in OPERATIONS {
+        let Some(needed) = Capability::ALL.iter().find(|one| one.as_str() == *needs) else {
+            continue;
+        };
+        let word = called(path);
+        let is_named = |line: &&str| line.starts_with(&format!("| `{needs}` | "));
+        let is_change = *method == "POST" && !word.contains('{') && word != "tokens";
+        if is_change {
+            let line = access.lines().find(is_named).unwrap_or_default();
+            let word = if word == "run" { "`run`" } else { word };
+            assert!(line.contains(word), "docs/access.md: `{needs}` does not name {word}");
+        }
+        // A paragraph of the reference, and the section of a command.
+        let of_api = api.split("\n\n").filter(|text| text.contains(&format!("`{method} {path}`")));
+        let section = client.split("\n## ").find(|text| text.starts_with(&format!("{word}\n")));
+        for text in of_api.chain(section) {
+            for other in Role::ALL.iter().filter(|role| **role != needed.least_role()) {
+                for says in [format!("needs an {other}"), format!("needs the role {other}")] {
+                    assert!(!text.contains(&says), "{method} {path} needs `{needs}`, not: {says}");
+                }
+            }
+        }
+    }
+}
+
 /// The names of handlers that a page's file gives to `post(…)`.
 fn posted(source: &str) -> Vec<&str> {
     let after = source.split("post(").skip(1);
