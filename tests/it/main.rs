@@ -43,6 +43,7 @@ mod local_root;
 mod logs;
 mod manifests;
 mod metrics;
+mod notified;
 mod one_path;
 mod other_database;
 mod other_user;
