@@ -10,6 +10,7 @@ use schema::id::{ChannelName, InstanceId};
 use schema::time::Timestamp;
 
 mod because;
+mod forecast;
 mod job;
 mod person;
 mod place;
@@ -18,6 +19,8 @@ mod way_out;
 
 use crate::limiter::ConcurrencyLimiter;
 use crate::state::State;
+
+pub use forecast::{Forecast, forecast};
 
 /// Whether this cause names the channels of [`Surroundings::together`].
 pub fn names_together(cause: &Cause) -> bool {

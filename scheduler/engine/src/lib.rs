@@ -8,6 +8,7 @@
 //! Lanes                   -> over all instances: who may do it now
 //! FleetBreaker            -> over those of one runtime: whether they fail together
 //! explain(state, lanes)   -> why an instance stands where it stands, and what would move it
+//! forecast(state, release) -> the same of a release that nobody has made yet
 //! ```
 //!
 //! A step takes the time (`clock`), lets the event change facts (`step`, `finish`, `observe`,
@@ -79,7 +80,9 @@ mod window_lift;
 
 pub use anew::{Flying, Salvaged};
 pub use converge::{SITUATIONS, situation};
-pub use explain::{PursuedVersion, Surroundings, brings_back, explain, names_together};
+pub use explain::{
+    Forecast, PursuedVersion, Surroundings, brings_back, explain, forecast, names_together,
+};
 pub use progress::{GoBack, go_back_now};
 pub use start::{Start, start_now, unbegun, void_start};
 pub use state::{BrokenInvariant, State};

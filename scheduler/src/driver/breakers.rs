@@ -69,6 +69,17 @@ impl Breakers {
         self.0.get(runtime)?.held()
     }
 
+    /// How they would be held once a person has released something there.
+    pub(super) fn held_after_order(
+        &self,
+        runtime: &RuntimeName,
+        now: Timestamp,
+    ) -> Option<AppliesHeld> {
+        let mut breaker = self.0.get(runtime)?.clone();
+        breaker.encourage(now);
+        breaker.held()
+    }
+
     /// Whether this instance has to be told how it is.
     fn is_news_for(&self, state: &State) -> Option<Event> {
         let concerns = state.wants(JobKind::Apply).is_some() || state.applies_held().is_some();

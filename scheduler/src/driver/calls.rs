@@ -1,18 +1,20 @@
 //! What people ask of the loop, through [`super::Handle`]: decide on an approval, pause, retry,
-//! cancel, explain, dry runs, and the plans that the planner made.
+//! cancel, explain, foretell, dry runs, and the plans that the planner made.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::Surroundings;
 use engine::action::Action;
+use engine::desired::Desired;
 use engine::event::Event;
+use engine::{Forecast, Surroundings};
 use schema::api::{Explanation, LogEntry};
 use schema::id::{InstanceId, JobId, RuntimeName};
 use tokio::sync::oneshot;
 
 mod acknowledge;
 mod decide;
+mod forecasts;
 mod open_window;
 mod people;
 
@@ -50,6 +52,11 @@ pub(super) enum Call {
         instance: InstanceId,
         upstream: ConfiguredUpstream,
         reply: Reply<Explanation>,
+    },
+    /// What would come of these releases, each in an instance that may not be there yet.
+    Forecast {
+        releases: Vec<(Arc<InstanceNames>, Box<Desired>)>,
+        reply: Reply<Vec<Forecast>>,
     },
     /// What comes next of itself, at most so many of what is not converged.
     Upcoming {
@@ -152,6 +159,7 @@ impl Call {
             | Self::LetAppliesStart { reply }
             | Self::ResumeRuntime { reply, .. } => drop(reply.send(Err(why))),
             Self::Explain { reply, .. } => drop(reply.send(Err(why))),
+            Self::Forecast { reply, .. } => drop(reply.send(Err(why))),
             Self::Upcoming { reply, .. } => drop(reply.send(Err(why))),
             Self::RunOnce { reply, .. } => drop(reply.send(Err(why))),
             Self::ServedBy { reply, .. } => drop(reply.send(Err(why))),
@@ -178,6 +186,10 @@ impl DriverLoop {
                     self.tell_red(explanation);
                 }
                 drop(reply.send(explanation));
+                None
+            }
+            Call::Forecast { releases, reply } => {
+                drop(reply.send(Ok(self.forecasts(releases))));
                 None
             }
             Call::Upcoming { limit, reply } => {
@@ -263,6 +275,7 @@ impl DriverLoop {
                 }
             }
             Call::Explain { .. }
+            | Call::Forecast { .. }
             | Call::Upcoming { .. }
             | Call::Metrics { .. }
             | Call::ServedBy { .. } => {}

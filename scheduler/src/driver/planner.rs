@@ -27,6 +27,7 @@ use crate::secrets::Sealer;
 use crate::store::{Store, StoreError, TokenRow};
 
 mod back;
+mod compared;
 mod configs;
 mod deletions;
 pub(crate) mod diff;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Cause;
 use crate::id::{ChannelName, ReleaseId, RuntimeName};
 
 request! {
@@ -53,8 +54,19 @@ body! {
         before: Option<String>,
         /// The parameters whose values would be other ones.
         params: Vec<ParameterChange>,
-        /// What has to happen first, in words, in order.
+        /// What would keep its apply back, in words, in order.
         waits_for: Vec<String>,
+        /// The commands that would be other ones because of the config, not of values, and what of
+        /// them: `apply (arguments, env REGION)`. Servers of before tell none of this.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<String>,
+        /// What would happen first, in words.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        next: String,
+        /// What would keep its apply back, as far as is known now: `waits_for` with codes and
+        /// times.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        held_up_by: Vec<Cause>,
     }
 }
 
@@ -67,6 +79,10 @@ body! {
         before: Option<String>,
         /// Its value then.
         after: Option<String>,
+        /// The version that it is kept from, where this push does not give it: it was released
+        /// elsewhere, and comes here with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_from: Option<String>,
     }
 }
 

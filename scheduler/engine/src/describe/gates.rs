@@ -194,37 +194,42 @@ impl State {
     /// What would have to come about before an apply at `at`, after "once"; `None` when nothing is
     /// in its way.
     pub(crate) fn conditions(&self, at: Timestamp) -> Option<String> {
-        let words = |gate| match gate {
-            ShutGate::Unmet(unmet) => unmet.until("its version"),
-            ShutGate::Ask(asker) => {
-                format!("{} is asked for and given", self.asked_by(asker).unwrap_or_default())
-            }
-            ShutGate::Approval(at) => format!("{} is given", name_of(&self.approvals[at])),
-            ShutGate::Rejected(at) if self.asks_anew() => {
-                format!(
-                    "{}, which was rejected, is asked for anew and given",
-                    name_of(&self.approvals[at])
-                )
-            }
-            ShutGate::Rejected(at) => format!(
-                "`pvnctl services retry` ends that {} is rejected",
-                name_of(&self.approvals[at])
-            ),
-            ShutGate::Window(Some(opens_at)) => {
-                format!("the apply window opens at {}", self.in_window_zone(opens_at))
-            }
-            ShutGate::Window(None) => {
-                "the schedule of the apply window has an instant left".to_owned()
-            }
-        };
         let lapses = self.lapses_before(at).map(|approval| {
             let lapses_at = approval
                 .expires_at
                 .map_or_else(String::new, |at| format!(", which lapses at {at},"));
             format!("{}{lapses_at} is asked for anew and given", name_of(approval))
         });
-        let words: Vec<String> = lapses.into_iter().chain(self.shut_gates(at).map(words)).collect();
+        let gates = self.shut_gates(at).map(|gate| self.condition(&gate));
+        let words: Vec<String> = lapses.into_iter().chain(gates).collect();
         (!words.is_empty()).then(|| words.join(" and "))
+    }
+
+    /// What opens one gate, after "once".
+    pub(crate) fn condition(&self, gate: &ShutGate) -> String {
+        match gate {
+            ShutGate::Unmet(unmet) => unmet.until("its version"),
+            ShutGate::Ask(asker) => {
+                format!("{} is asked for and given", self.asked_by(*asker).unwrap_or_default())
+            }
+            ShutGate::Approval(at) => format!("{} is given", name_of(&self.approvals[*at])),
+            ShutGate::Rejected(at) if self.asks_anew() => {
+                format!(
+                    "{}, which was rejected, is asked for anew and given",
+                    name_of(&self.approvals[*at])
+                )
+            }
+            ShutGate::Rejected(at) => format!(
+                "`pvnctl services retry` ends that {} is rejected",
+                name_of(&self.approvals[*at])
+            ),
+            ShutGate::Window(Some(opens_at)) => {
+                format!("the apply window opens at {}", self.in_window_zone(*opens_at))
+            }
+            ShutGate::Window(None) => {
+                "the schedule of the apply window has an instant left".to_owned()
+            }
+        }
     }
 
     /// That what is approved is too old by then.

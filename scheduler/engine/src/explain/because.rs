@@ -152,7 +152,7 @@ impl CauseChain<'_> {
         }
     }
 
-    fn lingers(&mut self, job: JobId) {
+    pub(super) fn lingers(&mut self, job: JobId) {
         let (code, kind) = match self.state.given_up_kind(job) {
             JobKind::Apply => (CauseCode::ApplyUnsettled, JobKind::Apply),
             kind @ (JobKind::Fetch | JobKind::GetInfo) => (CauseCode::FetchUnsettled, kind),

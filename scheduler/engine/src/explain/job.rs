@@ -67,7 +67,7 @@ impl CauseChain<'_> {
         }
     }
 
-    fn job(&mut self, job: &Job) {
+    pub(super) fn job(&mut self, job: &Job) {
         let (kind, id) = (job.kind, job.id);
         let limit = match (job.deadline, job.started_at) {
             (Some(_), None) if job.stop.is_none() => {

@@ -57,6 +57,15 @@ impl CauseChain<'_> {
 
     fn place_of_apply(&mut self) {
         let state = self.state;
+        self.breaker();
+        if state.held.as_ref().is_none_or(|held| held.width > 0) {
+            self.waits_for_place(JobKind::Apply, state.rollout.ready_since());
+        }
+    }
+
+    /// That the applies of its runtime are held.
+    pub(super) fn breaker(&mut self) {
+        let state = self.state;
         if let Some(held) = &state.held {
             let runtime = state.desired().map_or("", |desired| desired.runtime.as_str());
             let text = format!(
@@ -66,9 +75,6 @@ impl CauseChain<'_> {
                 held.in_words()
             );
             self.say(CauseCode::FleetBreaker, text, Some(held.since), Some(held.until));
-        }
-        if state.held.as_ref().is_none_or(|held| held.width > 0) {
-            self.waits_for_place(JobKind::Apply, state.rollout.ready_since());
         }
     }
 
@@ -95,7 +101,7 @@ impl CauseChain<'_> {
         self.say(CauseCode::Deleted, text, self.since(), None);
     }
 
-    fn resume(&mut self) {
+    pub(super) fn resume(&mut self) {
         let text = format!(
             "{}: neither fetch nor apply starts until `pvnctl services resume`",
             self.state.paused_in_words()

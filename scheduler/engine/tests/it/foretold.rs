@@ -6,13 +6,16 @@ use std::time::Duration;
 use engine::desired::{Desired, Window};
 use engine::event::Event;
 use engine::limiter::ConcurrencyLimiter;
-use engine::{Surroundings, explain};
+use engine::state::AppliesHeld;
+use engine::{Forecast, Surroundings, explain, forecast};
 use schema::api::Explanation;
 use schema::cause::CauseCode;
 use schema::id::BlobId;
 use schema::schedule::Schedule;
 
-use crate::scenario::{Apply, Fetch, Scenario, before_apply, exit_code, limits, manual, newer};
+use crate::scenario::{
+    Apply, Fetch, Scenario, apply_only, before_apply, exit_code, limits, manual, newer, stable,
+};
 
 /// Second 0 is 10:00; the window opens at 11:00 for an hour.
 fn windowed(desired: Desired) -> Desired {
@@ -276,4 +279,80 @@ fn what_becomes_of_an_apply_is_told_of_a_pause_as_it_is() {
     );
     it.begins(apply);
     says(&it, &format!("apply {apply} of svc-1 goes on to its end"));
+}
+
+/// What a release that nobody has made yet would come to.
+fn forecast_of(it: &Scenario, release: Desired, held: Option<AppliesHeld>) -> Forecast {
+    let lanes = ConcurrencyLimiter::new(limits(1, None), it.now);
+    forecast(it.state().clone(), release, held, &lanes, it.now, Surroundings::default())
+}
+
+#[test]
+fn rule_18_a_release_is_foretold_with_everything_that_would_keep_it_back() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 0);
+    it.send(Event::Pause { who: "ann".to_owned(), reason: Some("freeze".to_owned()) });
+    let before = it.state().clone();
+    let next = windowed(Desired {
+        gates: vec![stable(&["staging"]), manual(false, 1)],
+        ..newer(&exit_code(), 2)
+    });
+    let told = forecast_of(&it, next, None);
+    assert_eq!(told.next, "nothing: it stays paused by ann (freeze)");
+    let holds: Vec<_> =
+        told.holds.iter().map(|cause| (cause.code, cause.message.as_str())).collect();
+    assert_eq!(
+        holds,
+        [
+            (
+                CauseCode::Paused,
+                "paused by ann (freeze): neither fetch nor apply starts until `pvnctl services \
+                 resume`"
+            ),
+            (CauseCode::UpstreamUnstable, "waits until `staging` is converged at svc-2"),
+            (CauseCode::ApprovalPending, "waits until approval `qa` is asked for and given"),
+            (
+                CauseCode::WindowShut,
+                "waits until the apply window opens at 2026-07-01T11:00:00.000Z"
+            ),
+        ]
+    );
+    assert_eq!(told.holds[3].until.map(|at| it.seconds(at)), Some(3_600.0));
+    assert_eq!(*it.state(), before, "nothing is done");
+}
+
+#[test]
+fn rule_18_a_release_that_nothing_keeps_back_is_foretold_as_that() {
+    let it = Scenario::without_release();
+    let told = forecast_of(&it, exit_code(), None);
+    assert_eq!(told.next, "fetch looks at once, and apply follows if there is work");
+    assert_eq!(told.holds, []);
+    assert_eq!(forecast_of(&it, apply_only(), None).next, "apply starts at once");
+    let asked = Desired { gates: vec![manual(false, 1)], ..apply_only() };
+    assert_eq!(forecast_of(&it, asked, None).next, "apply starts once nothing keeps it back");
+}
+
+#[test]
+fn rule_18_a_release_is_foretold_behind_an_apply_that_runs_and_a_runtime_that_is_stopped() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    let held = AppliesHeld {
+        since: it.now,
+        why: "5 of 5 fetches failed".to_owned(),
+        width: 0,
+        until: it.now.plus_ms(60_000),
+    };
+    let told = forecast_of(&it, newer(&exit_code(), 2), Some(held));
+    let job = apply.job;
+    assert_eq!(
+        told.next,
+        format!(
+            "apply {job} of svc-1 goes on to its end first; then fetch looks at once, and apply \
+             follows if there is work and nothing keeps it back"
+        )
+    );
+    let codes: Vec<_> = told.holds.iter().map(|cause| cause.code).collect();
+    assert_eq!(codes, [CauseCode::JobRunning, CauseCode::FleetBreaker]);
 }

@@ -17,6 +17,7 @@ use super::super::together::together;
 use super::super::{Caller, Refusal};
 use super::gates::PartialRelease;
 use super::kept::come_apart;
+use super::preview::PreviewBase;
 use super::snapshot::Concerned;
 use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
@@ -101,17 +102,22 @@ impl Planner {
             Refusal::NotFound(format!("application `{}` has no config", application.name))
         })?;
         let channels = compile::channels(&estate.configs, of).map_err(Refusal::Config)?;
-        let from = ReleaseBase {
-            channels: &channels,
-            newest: self.store.newest_release(service.id).await?,
-            among_others: false,
-        };
+        let newest = self.store.newest_release(service.id).await?;
+        let newest_version = newest.as_ref().map(|newest| newest.version.clone());
+        let from = ReleaseBase { channels: &channels, newest, among_others: false };
         let mut plan = Plan::default();
         let mut pushed = self
             .plan_push(&mut plan, &estate.configs, document, &subject, request, from, caller)
             .await?;
         if request.dry_run {
-            pushed.preview = self.preview(&plan, &subject).await?;
+            let made_from = PreviewBase {
+                configs: &estate.configs,
+                document,
+                channels: &channels,
+                request,
+                newest: newest_version.as_deref(),
+            };
+            pushed.preview = self.preview(&plan, &subject, &made_from).await?;
         } else {
             self.commit(plan).await?;
         }

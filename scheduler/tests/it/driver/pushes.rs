@@ -1,10 +1,11 @@
 //! What a push says: everything that is wrong in one go, and what is probably not meant.
 
-use pvn_scheduler::driver::Refusal;
+use pvn_scheduler::driver::{Ask, Refusal};
 use schema::api::{ConfigFile, ConfigsRequest, PushRequest};
+use schema::cause::CauseCode;
 
 use super::round::tidy_world;
-use super::{Rig, TWO_CHANNELS, caller};
+use super::{Rig, TWO_CHANNELS, caller, target};
 
 /// Two services of one application: the first lacks a value and a secret, the second a value in one
 /// channel and another secret.
@@ -216,10 +217,80 @@ async fn a_dry_run_of_a_push_says_what_would_change_in_each_channel_and_releases
         told,
         [
             ("staging", "tool", Some("web-1"), size, String::new()),
-            ("production", "tool", Some("web-1"), size, "staging to converge".to_owned()),
+            (
+                "production",
+                "tool",
+                Some("web-1"),
+                size,
+                "waits until `staging` is converged at web-2".to_owned()
+            ),
         ]
     );
     assert!(push(true, "large").await.preview.iter().all(|one| one.params.is_empty()));
     assert_eq!(releases().await.as_deref(), Some("web-1"), "nothing is stored");
     assert_eq!(push(false, "huge").await.version, "web-2");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_of_a_push_says_what_holds_it_up_and_which_commands_the_config_changes() {
+    let rig = Rig::start(tidy_world()).await;
+    let windowed = TWO_CHANNELS.replace(
+        "    apply:\n",
+        "    apply:\n      window: {schedule: \"0 0 9 1 1 * 2099\", duration: 1h}\n",
+    );
+    rig.request(&windowed, true).await.unwrap();
+    let pause = Ask::Pause(Default::default());
+    rig.handle.ask(target("production"), pause, caller("eve")).await.unwrap();
+    let other = windowed.replace("string: \"{{.Params.size}}\"", "string: \"x{{.Params.size}}\"");
+    rig.apply(&other).await.unwrap();
+    let dry_run = async |size: Option<&str>| {
+        let params = size.map(|size| ("size".to_owned(), size.to_owned())).into_iter().collect();
+        let request = PushRequest { params, dry_run: true, ..PushRequest::default() };
+        let made = rig.handle.push("app".into(), "web".into(), request, caller("ann")).await;
+        made.unwrap().preview
+    };
+    let told = dry_run(None).await;
+    let codes =
+        |at: usize| -> Vec<_> { told[at].held_up_by.iter().map(|hold| hold.code).collect() };
+    assert_eq!(codes(0), [CauseCode::WindowShut], "{told:#?}");
+    assert_eq!(
+        codes(1),
+        [CauseCode::Paused, CauseCode::UpstreamUnstable, CauseCode::WindowShut],
+        "{told:#?}"
+    );
+    assert_eq!(
+        told[0].next,
+        "fetch looks at once, and apply follows if there is work and nothing keeps it back"
+    );
+    assert!(told[1].next.starts_with("nothing: it stays paused by "), "{}", told[1].next);
+    assert!(told.iter().all(|one| one.commands == ["apply (arguments)"]), "{told:#?}");
+    assert!(told.iter().all(|one| one.params.is_empty()), "{told:#?}");
+    // A value makes other commands too, which is told by the value.
+    let told = dry_run(Some("huge")).await;
+    assert!(told.iter().all(|one| one.commands == ["apply (arguments)"]), "{told:#?}");
+    rig.apply(&windowed).await.unwrap();
+    let told = dry_run(Some("huge")).await;
+    assert!(told.iter().all(|one| one.commands.is_empty() && one.params.len() == 1), "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_of_a_push_says_which_values_come_from_another_channel() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    let push = async |channel: &str, size: Option<&str>, dry_run: bool| {
+        let params = size.map(|size| ("size".to_owned(), size.to_owned())).into_iter().collect();
+        let channels = Some(vec![channel.to_owned()]);
+        let request = PushRequest { params, channels, dry_run, ..PushRequest::default() };
+        let made = rig.handle.push("app".into(), "web".into(), request, caller("ann")).await;
+        made.unwrap().preview
+    };
+    push("staging", Some("huge"), false).await;
+    let told = push("production", None, true).await;
+    let [change] = &told[0].params[..] else { panic!("{told:#?}") };
+    assert_eq!(
+        (change.name.as_str(), change.after.as_deref(), change.kept_from.as_deref()),
+        ("size", Some("huge"), Some("web-2"))
+    );
+    let told = push("production", Some("huge"), true).await;
+    assert_eq!(told[0].params[0].kept_from, None, "it is given here");
 }

@@ -1,7 +1,7 @@
 //! `pvnctl services push`.
 
 use clap::Args;
-use schema::api::{ParameterChange, PushRequest, Pushed};
+use schema::api::{ChannelPreview, ParameterChange, PushRequest, Pushed};
 
 use crate::address::{ServiceArgument, ServicePath};
 use crate::args::{Params, WaitArguments, listed_name};
@@ -17,7 +17,7 @@ Examples:
   pvnctl push shop/web
   pvnctl push shop/web --param image=v2 --param-for-channel eu:replicas=3
   pvnctl push shop/web@staging --wait --timeout 10m
-  pvnctl push shop/web --param image=v2 --dry-run      what would change, and what it waits for
+  pvnctl push shop/web --param image=v2 --dry-run      what would change, and what holds it up
 
 Parameters that are not given keep the last release's value, else their default.
 After a rollback of some channels the others keep what they have: the values
@@ -39,10 +39,10 @@ pub struct Arguments {
     #[arg(long, value_name = "CHANNELS", value_delimiter = ',', value_parser = listed_name)]
     channels: Option<Vec<String>>,
     /// Show what would change in each channel, and release nothing
-    #[arg(long, conflicts_with = "wait")]
+    #[arg(long, short = 'n', conflicts_with = "wait")]
     dry_run: bool,
     /// Wait until the release has converged
-    #[arg(long)]
+    #[arg(long, short)]
     wait: bool,
     /// How long.
     #[command(flatten)]
@@ -86,15 +86,16 @@ pub(super) async fn perform(
 /// Prints what a release would change.
 fn show(previewed: &Pushed, console: &mut Console) -> Result<(), Failure> {
     console.print(previewed, |paper| {
-        let mut table = Table::new(["CHANNEL", "FROM", "TO", "CHANGES", "WAITS FOR"]);
+        let header = ["CHANNEL", "FROM", "TO", "CHANGES", "NEXT", "HELD UP BY"];
+        let mut table = Table::new(header).first_to_go(&["FROM"]);
         for one in &previewed.preview {
-            let changes: Vec<_> = one.params.iter().map(change).collect();
             table.row([
                 (&one.channel).into(),
                 one.before.as_deref().unwrap_or("nothing").into(),
                 previewed.version.as_str().into(),
-                changes.join(", ").into(),
-                one.waits_for.join(", ").into(),
+                changes(one).into(),
+                short::sentence(&one.next).into(),
+                short::sentence(&one.waits_for.join("; ")).into(),
             ]);
         }
         paper.table(&table)
@@ -105,10 +106,25 @@ fn show(previewed: &Pushed, console: &mut Console) -> Result<(), Failure> {
     console.say("a dry run: nothing was released")
 }
 
-/// `image: v1 -> v2`.
+/// What would be another value, and which commands the config makes other ones. That there is none
+/// is said too: whoever looks wants to know.
+fn changes(one: &ChannelPreview) -> String {
+    let of_config =
+        (!one.commands.is_empty()).then(|| format!("by config: {}", one.commands.join(", ")));
+    let changes: Vec<_> = one.params.iter().map(change).chain(of_config).collect();
+    match (changes.is_empty(), &one.before) {
+        (true, Some(_)) => "nothing but the version".to_owned(),
+        (true, None) => "the first release".to_owned(),
+        (false, _) => changes.join(", "),
+    }
+}
+
+/// `image: v1 -> v2`; with the version that has it already, where this push does not give it.
 fn change(change: &ParameterChange) -> String {
     let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "default".to_owned());
-    format!("{}: {} -> {}", change.name, said(&change.before), said(&change.after))
+    let kept = change.kept_from.as_ref();
+    let kept = kept.map_or_else(String::new, |version| format!(" (as in {version})"));
+    format!("{}: {} -> {}{kept}", change.name, said(&change.before), said(&change.after))
 }
 
 /// Prints the release made, and waits for it when asked to.

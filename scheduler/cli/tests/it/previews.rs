@@ -1,0 +1,48 @@
+//! What a release would change, and what would hold it up, before it is made.
+
+use serde_json::json;
+
+use crate::run_with;
+use crate::server::{Server, json as answer};
+
+#[test]
+fn a_dry_run_of_a_push_says_what_comes_next_and_what_holds_it_up() {
+    let hold = |code: &str, message: &str| {
+        json!({
+            "code": code, "message": message, "since": null, "until": null
+        })
+    };
+    let paused = "paused by ann (freeze): neither fetch nor apply starts until `pvnctl services \
+                  resume`";
+    let window = "waits until the apply window opens at 2026-07-06T07:00:00.000Z (Mon 2026-07-06 \
+                  09:00 in Europe/Berlin)";
+    let channel = |name: &str, more: serde_json::Value| {
+        let mut channel = json!({
+            "channel": name, "runtime": "vm", "before": "web-1", "params": [], "waitsFor": [],
+            "next": "fetch looks at once, and apply follows if there is work"
+        });
+        channel.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        channel
+    };
+    let pushed = json!({
+        "release": format!("rel-{}", "7".repeat(32)), "version": "web-2", "preview": [
+            channel("dev", json!({"before": null})),
+            channel("staging", json!({})),
+            channel("eu", json!({
+                "params": [{"name": "image", "before": "v1", "after": "v2", "keptFrom": "web-3"}],
+                "commands": ["apply (arguments, env REGION)"],
+                "next": "nothing: it stays paused by ann (freeze)",
+                "waitsFor": [paused, window],
+                "heldUpBy": [hold("PAUSED", paused), hold("WINDOW_SHUT", window)]
+            })),
+        ]
+    });
+    let path = "POST /v1/applications/shop/services/web/push";
+    let server = Server::answering([answer(path, 200, pushed)]);
+    let ran = run_with(Some(&server), &["push", "shop/web", "--dry-run"], b"", Some(80));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    insta::assert_snapshot!(ran.stdout, @"");
+    let ran = run_with(Some(&server), &["push", "shop/web", "--dry-run", "-o", "json"], b"", None);
+    let printed: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(printed["preview"][2]["heldUpBy"][1]["code"], "WINDOW_SHUT");
+}
