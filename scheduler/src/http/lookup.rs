@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use schema::api::{Job, Release};
 use schema::id::{ApplicationName, ChannelName, JobId, ReleaseId, ServiceName};
 
 use super::Api;
@@ -70,7 +71,17 @@ pub(super) async fn job(api: &Api, text: &str) -> Result<JobId> {
         return Ok(id);
     }
     let prefix = id_prefix(JobId::PREFIX, text).ok_or_else(|| no_job(text))?;
-    only_one("job", text, &api.store.jobs_beginning(&prefix).await?)?.ok_or_else(|| no_job(text))
+    let found = api.store.jobs_beginning(&prefix).await?;
+    let mut candidates = Vec::new();
+    for id in &found {
+        // Where it is clear, nothing has to be said of it.
+        let job = if found.len() > 1 { api.store.job(*id).await.ok().flatten() } else { None };
+        let of = |job: Job| {
+            format!("{} of {}/{}@{}", job.kind, job.application, job.service, job.channel)
+        };
+        candidates.push((*id, job.map(of)));
+    }
+    only_one("job", text, candidates)?.ok_or_else(|| no_job(text))
 }
 
 /// The same for a release.
@@ -80,7 +91,14 @@ pub(super) async fn release(api: &Api, text: &str) -> Result<ReleaseId> {
     }
     let prefix = id_prefix(ReleaseId::PREFIX, text).ok_or_else(|| no_release(text))?;
     let found = api.store.releases_beginning(&prefix).await?;
-    only_one("release", text, &found)?.ok_or_else(|| no_release(text))
+    let mut candidates = Vec::new();
+    for id in &found {
+        let made = if found.len() > 1 { api.store.release(*id).await.ok().flatten() } else { None };
+        let of =
+            |made: Release| format!("{} of {}/{}", made.version, made.application, made.service);
+        candidates.push((*id, made.map(of)));
+    }
+    only_one("release", text, candidates)?.ok_or_else(|| no_release(text))
 }
 
 pub(super) fn no_release(id: &str) -> Error {
@@ -97,11 +115,23 @@ fn id_prefix(kind: &str, text: &str) -> Option<String> {
         .then(|| format!("{kind}{digits}"))
 }
 
-/// What is meant, where that is clear; else the candidates, to choose from.
-fn only_one<T: Copy + Display>(what: &str, text: &str, found: &[T]) -> Result<Option<T>> {
-    let [first, _, ..] = found else { return Ok(found.first().copied()) };
+/// What is meant, where that is clear; else the candidates, to choose from: each with what it is of,
+/// where that can be read.
+fn only_one<T: Copy + Display>(
+    what: &str,
+    text: &str,
+    found: Vec<(T, Option<String>)>,
+) -> Result<Option<T>> {
+    let [(first, _), _, ..] = found[..] else { return Ok(found.first().map(|(id, _)| *id)) };
     let shown = usize::try_from(ALIKE_LIMIT).unwrap_or(found.len());
-    let mut ids: Vec<String> = found.iter().take(shown).map(|id| format!("`{id}`")).collect();
+    let mut ids: Vec<String> = found
+        .iter()
+        .take(shown)
+        .map(|(id, of)| match of {
+            Some(of) => format!("`{id}` ({of})"),
+            None => format!("`{id}`"),
+        })
+        .collect();
     if found.len() > shown {
         ids.push("more".to_owned());
     }

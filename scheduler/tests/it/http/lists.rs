@@ -106,14 +106,18 @@ async fn an_id_is_found_by_any_beginning_that_names_no_other() {
     assert_eq!(
         answer.detail(),
         format!(
-            "`abab` is the beginning of more than one job id: `job-{head}10` and `job-{head}2f`; \
-             give more of its digits"
+            "`abab` is the beginning of more than one job id: `job-{head}10` (fetch of \
+             app/web@staging) and `job-{head}2f` (fetch of app/web@staging); give more of its \
+             digits"
         )
     );
     // Of many only some are told.
     let service = with_jobs(&[1, 2, 3, 4, 5, 6, 7]).await;
     let detail = service.get("/v1/jobs/job-ab").await.detail();
-    assert!(detail.contains("05` and more;") && !detail.contains("06`"), "{detail}");
+    assert!(
+        detail.contains("05` (fetch of app/web@staging) and more;") && !detail.contains("06`"),
+        "{detail}"
+    );
     for none in ["job-abc", "job-", "AB", "job-ab%", "ab_"] {
         assert_eq!(service.get(&format!("/v1/jobs/{none}")).await.status, 404, "{none}");
     }
