@@ -300,7 +300,7 @@ async fn only_channel(service: &ServicePath, client: &Client) -> Result<String, 
     match now.channels.as_slice() {
         [] => Err(Failure::with_next(
             format!("{}/{} has no release channel", now.application, now.name),
-            "give its application one, with `pvnctl configs apply`",
+            "give its application one, with `pvnctl configs apply PATH`",
         )),
         [one] => Ok(one.channel.to_string()),
         several => {

@@ -112,6 +112,13 @@ pub enum OutputFormat {
     Yaml,
 }
 
+impl OutputFormat {
+    /// Whether it is for programs that read values.
+    pub fn is_data(self) -> bool {
+        matches!(self, Self::Json | Self::Yaml)
+    }
+}
+
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
@@ -142,7 +149,7 @@ impl WaitArguments {
 #[derive(Debug, Clone, Args)]
 pub struct Params {
     /// Value of a parameter for all channels; everything after the first `=` is the value
-    #[arg(long = "param", value_name = "NAME=VALUE")]
+    #[arg(long = "param", short = 'p', value_name = "NAME=VALUE")]
     pub params: Vec<String>,
     /// Value of a parameter for one channel, which wins there
     #[arg(long = "param-for-channel", value_name = "CHANNEL:NAME=VALUE")]
@@ -192,6 +199,15 @@ pub fn listed_name(text: &str) -> Result<String, Infallible> {
     Ok(text.trim().to_owned())
 }
 
+/// How many entries of a list are wanted: none would be no list, and says nothing of what is there.
+///
+/// # Errors
+/// No whole number from 1 on.
+pub fn limit(text: &str) -> Result<usize, &'static str> {
+    let wanted = text.parse().ok().filter(|limit| *limit > 0);
+    wanted.ok_or("it is a whole number from 1 on; leave it out for the usual number")
+}
+
 /// Reads `NAME=VALUE` texts; only the first `=` splits.
 ///
 /// # Errors
@@ -223,6 +239,12 @@ pub fn without_empty_variables(
     command
         .mut_args(move |arg| if empty(&arg) { arg.env(None::<&'static str>) } else { arg })
         .mut_subcommands(move |command| without_empty_variables(command, value))
+}
+
+/// The command as where no variable is set: what is wrong with what was typed is told without what
+/// nobody typed, such as a `--server` that a variable gives.
+pub fn without_variables(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| arg.env(None::<&'static str>)).mut_subcommands(without_variables)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod help;
 pub mod history;
 pub mod init;
 pub mod jobs;
+mod listing;
 pub mod login;
 pub mod logs;
 pub mod notifications;
@@ -60,7 +61,7 @@ such a service. Of ids any beginning will do.
 Server and token:
   --server, else PVN_SERVER, else the context's, else http://127.0.0.1:7780
   --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the directory that
-                 PVN_DATA_DIR names, else what `pvnctl login` keeps, else
+                 PVN_DATA_DIR names, else what `pvnctl login URL` keeps, else
                  ./pvn-data/admin-token
   --ca-file, else PVN_CA_FILE, else the system's authorities, for https
 

@@ -284,7 +284,7 @@ impl Console {
         none: &str,
         table: impl FnOnce(&[T]) -> Table,
     ) -> Result<(), Failure> {
-        let is_data = matches!(self.format, OutputFormat::Json | OutputFormat::Yaml);
+        let is_data = self.format.is_data();
         match list.items.as_slice() {
             [] if !is_data && list.unreadable.is_empty() => return self.say(none),
             [] if !is_data => {}

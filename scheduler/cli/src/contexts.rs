@@ -44,8 +44,33 @@ pub fn path(environment: fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     // The XDG specification has whoever reads a relative path ignore it.
     let config = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
-    let config = config.or_else(|| Some(set("HOME")?.join(".config")))?;
+    // A relative home would be another one in each directory.
+    let home = || set("HOME").filter(|path| path.is_absolute());
+    let config = config.or_else(|| Some(home()?.join(".config")))?;
     Some(config.join("pvn").join("contexts.json"))
+}
+
+/// The same for whoever wants to write it, or why that cannot be.
+fn writable_path(environment: fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
+    let nowhere = |why: String| {
+        Failure::with_next(
+            format!("there is nowhere to keep it: {why}"),
+            "set HOME to your home directory, or give the token by PVN_AUTH_TOKEN or --token-file \
+             each time",
+        )
+    };
+    let home = environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let Some(path) = path(environment) else {
+        return Err(nowhere(match home {
+            Some(home) => format!("HOME is `{}`, which is no absolute path", home.display()),
+            None => "neither XDG_CONFIG_HOME nor HOME is set".to_owned(),
+        }));
+    };
+    // `/nonexistent` is the home of whoever has none, and is not to be made.
+    match home.filter(|home| path.starts_with(home) && !home.is_dir()) {
+        Some(home) => Err(nowhere(format!("HOME is `{}`, which is not there", home.display()))),
+        None => Ok(path),
+    }
 }
 
 impl Contexts {
@@ -80,17 +105,20 @@ impl Contexts {
         serde_json::from_str(&text).map_err(|error| cannot(error.to_string()))
     }
 
+    /// The file that [`Contexts::save`] writes.
+    ///
+    /// # Errors
+    /// There is no home for it.
+    pub fn place() -> Result<PathBuf, Failure> {
+        writable_path(|name| std::env::var_os(name))
+    }
+
     /// Keeps them, whole or not at all.
     ///
     /// # Errors
     /// There is no home for the file, or it cannot be written.
     pub fn save(&self) -> Result<PathBuf, Failure> {
-        let Some(path) = path(|name| std::env::var_os(name)) else {
-            return Err(Failure::with_next(
-                "there is nowhere to keep it: neither XDG_CONFIG_HOME nor HOME is set",
-                "set HOME, or give the token by PVN_AUTH_TOKEN or --token-file each time",
-            ));
-        };
+        let path = Self::place()?;
         self.save_as(&path).map_err(|error| {
             Failure::with_next(
                 format!("cannot write {}: {error}", path.display()),
@@ -215,5 +243,31 @@ mod tests {
         );
         assert_eq!(of(path(|_| Some("/x".into()))).as_deref(), Some("/x/pvn/contexts.json"));
         assert_eq!(of(path(|name| (name == "XDG_CONFIG_HOME").then(|| "x".into()))), None);
+        assert_eq!(of(path(|name| (name == "HOME").then(|| "x".into()))), None);
+    }
+
+    #[test]
+    fn where_there_is_no_home_nothing_is_kept_elsewhere() {
+        let why = |environment| writable_path(environment).unwrap_err().to_string();
+        assert_eq!(
+            why(|_| None),
+            "there is nowhere to keep it: neither XDG_CONFIG_HOME nor HOME is set"
+        );
+        assert_eq!(
+            why(|name| (name == "HOME").then(|| "home/ann".into())),
+            "there is nowhere to keep it: HOME is `home/ann`, which is no absolute path"
+        );
+        assert_eq!(
+            why(|name| (name == "HOME").then(|| "/nonexistent".into())),
+            "there is nowhere to keep it: HOME is `/nonexistent`, which is not there"
+        );
+        // That one is made.
+        assert!(
+            writable_path(|name| match name {
+                "HOME" => Some("/nonexistent".into()),
+                _ => Some("/etc/pvn-of-somebody".into()),
+            })
+            .is_ok()
+        );
     }
 }

@@ -38,7 +38,7 @@ pub fn unreadable(rows: &[String], colour: bool) -> String {
     text + &format!(
         "  {help}help{help:#}: stop pvn-scheduler, copy its database, put such a row right or \
          delete it with `sqlite3`, and start pvn-scheduler again; an instance that stands still \
-         for one says in `pvnctl services explain` what to do\n"
+         for one says in `pvnctl explain SERVICE` what to do\n"
     )
 }
 
@@ -59,7 +59,7 @@ pub fn left_out(services: &[LeftOut]) -> Vec<String> {
     if !lines.is_empty() {
         lines.push(
             "all else goes on; for these stop pvn-scheduler, put the row right with `sqlite3`, \
-             start it again, and release them with `pvnctl services push`"
+             start it again, and release them with `pvnctl push SERVICE`"
                 .to_owned(),
         );
     }

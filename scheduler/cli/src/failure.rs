@@ -185,7 +185,7 @@ impl Failure {
             }
             Self::Unknown { .. } => Some(
                 "look whether it was before you repeat it: `pvnctl releases list`, `pvnctl \
-                 services get` and `pvnctl jobs list` show what is there"
+                 services list` and `pvnctl jobs list` show what is there"
                     .to_owned(),
             ),
             Self::Foreign { .. } => Some(

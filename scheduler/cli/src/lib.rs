@@ -32,7 +32,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 
-use crate::args::without_empty_variables;
+use crate::args::{without_empty_variables, without_variables};
 use crate::command::{Cli, grouped};
 use crate::console::Console;
 use crate::failure::Failure;
@@ -54,10 +54,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// [`main`] on a console of the caller's choice; tests give one that remembers.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, console: &mut Console) -> u8 {
-    let command = without_empty_variables(grouped(Cli::command()), |name| std::env::var_os(name))
-        .color(console.clap_colour());
-    let parsed =
-        command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let command = grouped(Cli::command()).color(console.clap_colour());
+    let parsed = parsed(command, arguments.into_iter().collect());
     let ended = match parsed {
         Ok(cli) => perform(cli, console),
         Err(error) => refuse_arguments(&error, console),
@@ -71,6 +69,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, console: &mut Console)
             code
         }
     }
+}
+
+fn parsed(command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let read = |command: clap::Command| {
+        let matches = command.try_get_matches_from(&arguments)?;
+        Cli::from_arg_matches(&matches)
+    };
+    let variables = |name: &std::ffi::OsStr| std::env::var_os(name);
+    read(without_empty_variables(command.clone(), variables)).map_err(|error| {
+        let is_of_typed = |of: &clap::Error| of.kind() == error.kind() && error.use_stderr();
+        read(without_variables(command)).err().filter(is_of_typed).unwrap_or(error)
+    })
 }
 
 /// `--help` and `--version` are data and end with 0. A wrong argument ends with 1: 2 means "failed"

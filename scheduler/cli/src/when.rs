@@ -51,6 +51,19 @@ fn in_zone<Z: TimeZone<Offset: Display>>(text: &str, zone: &Z) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
+/// An instant in a column of its own, to the second, as the clock on this machine's wall shows it.
+pub fn on_the_wall(at: Timestamp) -> String {
+    in_column(at, &Local)
+}
+
+fn in_column<Z: TimeZone<Offset: Display>>(at: Timestamp, zone: &Z) -> String {
+    let shown = at.to_utc().with_timezone(zone);
+    match shown.offset().fix().local_minus_utc() {
+        0 => shown.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        _ => shown.format("%Y-%m-%d %H:%M:%S %:z").to_string(),
+    }
+}
+
 /// `None` where the clock shows what the instant says.
 fn local<Z: TimeZone<Offset: Display>>(instant: Timestamp, zone: &Z) -> Option<String> {
     let shown = instant.to_utc().with_timezone(zone);
@@ -75,6 +88,9 @@ mod tests {
              Europe/Berlin), not at 2026-07-07 00:00:05 +02:00; `x 2026-07-06T07:00:00.000Z`"
         );
         assert_eq!(in_zone(text, &Utc), text);
+        let at: Timestamp = "2026-07-06T22:00:05.500Z".parse().unwrap();
+        assert_eq!(in_column(at, &zone), "2026-07-07 00:00:05 +02:00");
+        assert_eq!(in_column(at, &Utc), "2026-07-06T22:00:05Z");
         for other in ["", "T", "TTL", "äöüäöüäöüT07:00:00.000Zäöü", "2026-99-06T07:00:00.000Z"]
         {
             assert_eq!(in_zone(other, &zone), other);

@@ -45,7 +45,7 @@ pub async fn perform(
                 client.list::<ApplicationSummary>(&["v1", "applications"], &[], None).await?;
             console.print_list(
                 &applications,
-                "no applications; make one with `pvnctl configs apply`",
+                "no applications; make one with `pvnctl configs apply PATH`",
                 list,
             )
         }
@@ -64,7 +64,7 @@ pub async fn perform(
 }
 
 fn list(applications: &[ApplicationSummary]) -> Table {
-    let mut table = Table::new(["NAME", "RELEASE CHANNELS", "SERVICES"]);
+    let mut table = Table::new(["NAME", "RELEASE CHANNELS", "SERVICES"]).first_to_go(&["SERVICES"]);
     for application in applications {
         let channels: Vec<_> =
             application.release_channels.iter().map(ToString::to_string).collect();

@@ -181,7 +181,8 @@ fn changes(token: &Token) -> String {
 
 fn table(tokens: &[Token]) -> Table {
     let now = when::now();
-    let mut table = Table::new(["NAME", "ROLES", "MAY CHANGE", "CREATED", "VALID"]);
+    let mut table = Table::new(["NAME", "ROLES", "MAY CHANGE", "CREATED", "VALID"])
+        .first_to_go(&["CREATED", "VALID"]);
     for token in tokens {
         let valid = match (token.revoked_at, token.expires_at) {
             (Some(at), _) => {

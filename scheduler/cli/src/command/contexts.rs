@@ -68,7 +68,7 @@ pub fn perform(command: &Command, console: &mut Console) -> Result<(), Failure> 
             contexts.save()?;
             console.say(&format!(
                 "`{name}` is forgotten; its token stays valid until it expires or \
-                 `pvnctl auth token revoke` ends it"
+                 `pvnctl auth token revoke NAME` ends it"
             ))
         }
     }
@@ -82,7 +82,7 @@ fn list(contexts: &Contexts, console: &mut Console) -> Result<(), Failure> {
     });
     let list = Listed { items: shown.collect::<Vec<_>>(), unreadable: Vec::new() };
     console.print_list(&list, "no contexts; `pvnctl login URL` makes one", |items| {
-        let mut table = Table::new(["CURRENT", "NAME", "SERVER"]);
+        let mut table = Table::new(["CURRENT", "NAME", "SERVER"]).first_to_go(&["SERVER"]);
         for one in items {
             let mark = if one.current { "*" } else { "" };
             table.row([mark.into(), one.name.as_str().into(), one.server.as_str().into()]);

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 pub struct DeleteArguments {
     /// Show what would be deleted, and delete nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     dry_run: bool,
     /// Do not ask
     #[arg(long, alias = "yes", short_alias = 'y')]

@@ -5,7 +5,9 @@ mod follow;
 use clap::Args;
 use schema::api::LogEntry;
 
+use super::listing::FilteredList;
 use crate::address::ScopeArguments;
+use crate::args::limit;
 use crate::client::{Client, Listed};
 use crate::console::Console;
 use crate::failure::Failure;
@@ -43,7 +45,7 @@ pub struct Arguments {
     #[arg(long)]
     audit: bool,
     /// At most this many of the newest [default: 50; 10 with -f]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = limit)]
     limit: Option<usize>,
     /// Go on with what comes, until you stop it
     #[arg(long, short)]
@@ -64,16 +66,18 @@ pub async fn perform(
     if arguments.audit {
         query.push(("audit", "true".to_owned()));
     }
-    let limit = arguments.limit.unwrap_or(if arguments.follow { BEFORE } else { USUAL });
+    let wanted = arguments.limit.unwrap_or(if arguments.follow { BEFORE } else { USUAL });
     if arguments.follow {
         let gone = console.reader_gone();
         return tokio::select! {
-            ended = follow::perform(&query, limit, client, console) => ended,
+            ended = follow::perform(&query, wanted, client, console) => ended,
             () = gone => Err(Failure::Output(std::io::ErrorKind::BrokenPipe.into())),
         };
     }
-    let entries = newest(&query, limit, client).await?;
-    console.print_list(&entries, "nothing in the log", rows)
+    let entries = newest(&query, wanted, client).await?;
+    let what = "entries in the log";
+    let list = FilteredList { resource: "events", what, remedy: None, query: &query };
+    list.print(&entries, client, console, rows).await
 }
 
 /// The newest entries, the oldest of them first.
@@ -92,7 +96,7 @@ pub(crate) fn rows(entries: &[LogEntry]) -> Table {
     let now = when::now();
     let mut rows = Table::new(["SEQ", "AGE", "KIND", "OF", "BY", "FROM", "MESSAGE"])
         .only_wide(&["SEQ", "FROM"])
-        .first_to_go(&["BY", "KIND"]);
+        .first_to_go(&["BY", "KIND", "AGE"]);
     for entry in entries {
         rows.row([
             entry.seq.into(),

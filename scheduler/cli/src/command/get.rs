@@ -3,7 +3,9 @@
 
 use clap::{Args, Subcommand};
 
-use super::{applications, auth, events, jobs, releases, runtimes, secrets, services};
+use super::{
+    applications, auth, configs, events, jobs, notifications, releases, runtimes, secrets, services,
+};
 use crate::address::{Address, ServiceArgument};
 use crate::client::Client;
 use crate::console::Console;
@@ -44,6 +46,12 @@ pub enum GetNoun {
     /// Runtimes, or one of them
     #[command(visible_aliases = ["runtime", "rt"])]
     Runtimes(ByName),
+    /// Config documents, or one of them as it was written
+    #[command(visible_aliases = ["config", "cfg"])]
+    Configs(ConfigsToGet),
+    /// Notifications, newest first
+    #[command(visible_aliases = ["notification", "ntf"])]
+    Notifications(notifications::NotificationFilters),
     /// Keys of secrets
     #[command(visible_alias = "secret")]
     Secrets,
@@ -71,6 +79,20 @@ pub struct ServicesToGet {
     /// Filters.
     #[command(flatten)]
     filters: services::list::Arguments,
+}
+
+/// One document, or all that have something in their name.
+#[derive(Debug, Args)]
+pub struct ConfigsToGet {
+    /// Of which kind: runtime, application or service [default: all]
+    #[arg(requires = "document")]
+    kind: Option<configs::stored::ConfigKind>,
+    /// Its name; of a service `shop/web`
+    #[arg(value_name = "NAME", requires = "kind", conflicts_with = "name")]
+    document: Option<Address>,
+    /// Filters.
+    #[command(flatten)]
+    filters: configs::stored::ListArguments,
 }
 
 /// Does it.
@@ -115,6 +137,17 @@ pub async fn perform(
             let command =
                 name.map_or(runtimes::Command::List, |runtime| runtimes::Command::Get { runtime });
             runtimes::perform(command, client, console).await
+        }
+        GetNoun::Configs(ConfigsToGet { kind: Some(kind), document: Some(name), .. }) => {
+            let one = configs::stored::GetArguments::named(kind, name);
+            configs::stored::get(&one, client, console).await
+        }
+        GetNoun::Configs(ConfigsToGet { filters, .. }) => {
+            configs::stored::list(&filters, client, console).await
+        }
+        GetNoun::Notifications(filters) => {
+            let list = notifications::Command::List(filters);
+            notifications::perform(list, client, console).await
         }
         GetNoun::Secrets => secrets::perform(secrets::Command::List, client, console).await,
         GetNoun::Tokens => {

@@ -4,6 +4,7 @@ use clap::Args;
 use schema::api::Release;
 
 use crate::address::ServiceArgument;
+use crate::args::limit;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -28,7 +29,7 @@ pub struct Arguments {
     #[command(flatten)]
     service: ServiceArgument,
     /// At most this many, newest first
-    #[arg(long, value_name = "N", default_value_t = USUAL)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = USUAL, value_parser = limit)]
     limit: usize,
 }
 
@@ -42,11 +43,17 @@ pub async fn perform(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let (service, channel) = arguments.service.resolve(client).await?;
-    let mut query = vec![("application", service.app), ("service", service.service)];
-    query.extend(channel.map(|channel| ("channel", channel)));
-    let limit = Some(arguments.limit);
-    let releases = client.list::<Release>(&["v1", "releases"], &query, limit).await?;
-    console.print_list(&releases, "no release yet; make one with `pvnctl push`", rows)
+    let (app, name) = (service.app.clone(), service.service.clone());
+    let mut query = vec![("application", app), ("service", name)];
+    query.extend(channel.iter().map(|channel| ("channel", channel.clone())));
+    let path = &["v1", "releases"];
+    let releases = client.list::<Release>(path, &query, Some(arguments.limit)).await?;
+    let push = match &channel {
+        Some(channel) => format!("{}/{}@{channel}", service.app, service.service),
+        None => format!("{}/{}", service.app, service.service),
+    };
+    let none = format!("no release of {push} yet; make one with `pvnctl push {push}`");
+    console.print_list(&releases, &none, rows)
 }
 
 fn rows(releases: &[Release]) -> Table {

@@ -53,6 +53,8 @@ pub async fn perform(
         Client::new(server, ca_file.as_deref().map(Authorities::read).transpose()?, token)
     };
     let mut contexts = Contexts::load()?;
+    // Before a link is used up that works once.
+    Contexts::place()?;
     let (server, code) = parts(&arguments.url);
     let text = match (code, &global.token_file) {
         (Some(code), _) => {

@@ -6,6 +6,8 @@ use schema::api::Notification;
 use schema::id::NotificationId;
 use schema::notification::NotificationStatus;
 
+use super::listing::FilteredList;
+use crate::args::limit;
 use crate::client::Client;
 use crate::completing;
 use crate::console::Console;
@@ -44,7 +46,7 @@ pub struct NotificationFilters {
     #[arg(long, value_enum, ignore_case = true)]
     status: Option<StatusWord>,
     /// At most this many, newest first [default: 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = limit)]
     limit: Option<usize>,
 }
 
@@ -93,6 +95,9 @@ const USUAL: usize = 50;
 /// Most messages of which one is found by the beginning of its id.
 const FOUND_AMONG: usize = 1_000;
 
+/// Most ids that begin alike and are told.
+const ALIKE: usize = 5;
+
 /// Does it.
 ///
 /// # Errors
@@ -108,10 +113,10 @@ pub async fn perform(
             query.extend(list.app.map(|app| ("application", app)));
             query.extend(list.target.map(|target| ("target", target)));
             query.extend(list.status.map(|word| ("status", word.status().to_string())));
-            let limit = Some(list.limit.unwrap_or(USUAL));
-            let messages =
-                client.list::<Notification>(&["v1", "notifications"], &query, limit).await?;
-            console.print_list(&messages, "no notifications", rows)
+            let (resource, limit) = ("notifications", list.limit.unwrap_or(USUAL));
+            let list = FilteredList { resource, what: resource, remedy: None, query: &query };
+            let messages = list.ask::<Notification>(Some(limit), client).await?;
+            list.print(&messages, client, console, rows).await
         }
         Command::Resend(which) => {
             for id in wanted(which, client).await? {
@@ -156,22 +161,30 @@ async fn wanted(which: ResendArguments, client: &Client) -> Result<Vec<Notificat
                     "`pvnctl notifications list` shows those there are",
                 ));
             }
-            _ => {
-                return Err(Failure::with_next(
-                    format!("{} notifications begin with `{text}`", found.len()),
-                    "give more of the id",
-                ));
-            }
+            several => return Err(alike(&text, several)),
         }
     }
     Ok(ids)
 }
 
+/// A beginning of several ids: which they are, to choose from.
+fn alike(text: &str, found: &[NotificationId]) -> Failure {
+    let mut ids: Vec<_> = found.iter().take(ALIKE).map(|id| format!("`{id}`")).collect();
+    if found.len() > ALIKE {
+        ids.push(format!("{} more", found.len() - ALIKE));
+    }
+    Failure::with_next(
+        format!("{} notifications begin with `{text}`: {}", found.len(), ids.join(", ")),
+        "give more of its digits",
+    )
+}
+
 fn rows(messages: &[Notification]) -> Table {
     let now = when::now();
     let header = ["ID", "AGE", "STATUS", "KIND", "APPLICATION", "TARGET", "TRIES", "WHAT", "ERROR"];
-    let mut rows =
-        Table::new(header).only_wide(&["APPLICATION", "TRIES"]).first_to_go(&["KIND", "ERROR"]);
+    let mut rows = Table::new(header)
+        .only_wide(&["APPLICATION", "TRIES"])
+        .first_to_go(&["KIND", "ERROR", "TARGET", "AGE"]);
     for message in messages {
         rows.row([
             Cell::id(message.id),

@@ -3,7 +3,9 @@
 use clap::{Args, Subcommand};
 use schema::api::Release;
 
+use super::listing::FilteredList;
 use crate::address::ScopeArguments;
+use crate::args::limit;
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
@@ -30,7 +32,7 @@ pub struct ReleaseFilters {
     #[command(flatten)]
     pub scope: ScopeArguments,
     /// At most this many, newest first [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
 }
 
@@ -46,8 +48,11 @@ pub async fn perform(
     match command {
         Command::List(list) => {
             let query = list.scope.query(client).await?;
-            let releases = client.list::<Release>(&["v1", "releases"], &query, list.limit).await?;
-            console.print_list(&releases, "no releases; make one with `pvnctl services push`", rows)
+            let remedy = Some("make one with `pvnctl push SERVICE`");
+            let (resource, limit) = ("releases", list.limit);
+            let list = FilteredList { resource, what: "releases", remedy, query: &query };
+            let releases = list.ask::<Release>(limit, client).await?;
+            list.print(&releases, client, console, rows).await
         }
         Command::Get { release } => {
             let release: Release = client.get(&["v1", "releases", &release], &[]).await?;
@@ -68,7 +73,7 @@ fn rows(releases: &[Release]) -> Table {
         "BY",
         "CHANNELS",
     ])
-    .first_to_go(&["BY", "RELEASE", "APPLICATION", "SERVICE"]);
+    .first_to_go(&["BY", "RELEASE", "APPLICATION", "SERVICE", "AGE"]);
     for release in releases {
         let channels: Vec<_> = release
             .channels

@@ -133,7 +133,8 @@ async fn check(
     let found: RuntimeCheck =
         client.ask(&["v1", "runtimes", runtime, "check"], query, &serde_json::json!({})).await?;
     console.print(&found, |paper| {
-        let mut table = Table::new(["RUNTIME", "CHECK", "STATUS", "MESSAGE"]);
+        let mut table =
+            Table::new(["RUNTIME", "CHECK", "STATUS", "MESSAGE"]).first_to_go(&["RUNTIME"]);
         for finding in &found.checks {
             let tone = match finding.status {
                 CheckStatus::Ok => Tone::Good,
@@ -158,7 +159,7 @@ async fn check(
 
 fn table(runtimes: &[Runtime]) -> Table {
     let mut table = Table::new(["NAME", "KIND", "RUNS ON", "LIMIT", "INSTANCES", "LABELS"])
-        .first_to_go(&["LIMIT", "RUNS ON", "INSTANCES"]);
+        .first_to_go(&["LIMIT", "RUNS ON", "INSTANCES", "KIND"]);
     for runtime in runtimes {
         // The automatic labels repeat what the other columns say.
         let labels: Vec<_> = runtime

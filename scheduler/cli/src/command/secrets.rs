@@ -109,7 +109,7 @@ pub fn take_line_end_off(value: &mut Vec<u8>) {
 
 fn table(secrets: &[Secret]) -> Table {
     let now = when::now();
-    let mut table = Table::new(["KEY", "VERSIONS", "SET"]);
+    let mut table = Table::new(["KEY", "VERSIONS", "SET"]).first_to_go(&["SET", "VERSIONS"]);
     for secret in secrets {
         let versions: Vec<_> = secret.versions.iter().map(ToString::to_string).collect();
         table.row([

@@ -59,6 +59,7 @@ pub enum ServiceVerb {
     /// Undo `pause`
     Resume(ChannelArgument),
     /// Leave the drift of a channel as it is for a while
+    #[command(visible_alias = "ack")]
     Acknowledge(acknowledge::Arguments),
     /// Let a version start outside its apply window (break-glass)
     OpenWindow(open_window::Arguments),

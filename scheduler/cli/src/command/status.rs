@@ -4,9 +4,10 @@ mod keys;
 mod screen;
 mod watch;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use schema::api::Overview;
 
+use super::listing::FilteredList;
 use super::services::ill;
 use crate::client::Client;
 use crate::console::Console;
@@ -33,7 +34,10 @@ pub struct Arguments {
     #[arg(long, value_name = "APPLICATION")]
     app: Option<String>,
     /// At most this many service instances, at most 200
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(
+        long, short = 'n', value_name = "N", default_value_t = 50,
+        value_parser = value_parser!(u32).range(1..=200)
+    )]
     limit: u32,
     /// Go on as it changes, until you stop it
     #[arg(long, short)]
@@ -59,6 +63,13 @@ pub async fn perform(
         };
     }
     let overview: Overview = client.get(&["v1", "status"], &query).await?;
-    console.print(&overview, |paper| screen::draw(&overview, paper))?;
+    let filters = &query[1..];
+    if overview.counts.is_empty() && !filters.is_empty() && !console.format.is_data() {
+        let (resource, remedy) = ("services", None);
+        let list = FilteredList { resource, what: resource, remedy, query: filters };
+        console.say(&list.none(client).await)?;
+    } else {
+        console.print(&overview, |paper| screen::draw(&overview, paper))?;
+    }
     ill::note(client, console).await
 }

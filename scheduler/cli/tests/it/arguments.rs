@@ -65,6 +65,25 @@ fn a_wrong_argument_ends_with_1_and_help_with_0() {
 }
 
 #[test]
+fn a_list_of_no_entries_is_refused_with_what_is_allowed() {
+    for words in [
+        &["jobs", "list"][..],
+        &["services", "list"],
+        &["releases", "list"],
+        &["get", "jobs"],
+        &["history", "shop/web"],
+        &["events"],
+        &["notifications", "list"],
+    ] {
+        let ran = run_with(None, &[words, &["--limit", "0"]].concat(), b"", None);
+        let why = "invalid value '0' for '--limit <N>': it is a whole number from 1 on";
+        assert!(ran.code == 1 && ran.stderr.contains(why), "{words:?}: {}", ran.stderr);
+    }
+    let ran = run_with(None, &["status", "--limit", "201"], b"", None);
+    assert!(ran.code == 1 && ran.stderr.contains("1..=200"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_timeout_of_what_is_not_waited_for_is_refused() {
     for words in [
         &["services", "push", "web", "--app", "shop"][..],

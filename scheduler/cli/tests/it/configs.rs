@@ -223,7 +223,7 @@ fn a_service_that_is_left_out_is_said_with_the_row_and_ends_with_1_after_all_els
     let said = [
         "shop/desk is left out: table releases, row id = \"7\": column params",
         "sqlite3",
-        "`pvnctl services push`",
+        "`pvnctl push SERVICE`",
     ];
     assert!(said.iter().all(|said| ran.stderr.contains(said)), "{}", ran.stderr);
     let ran = run(&server, &["configs", "diff", &path]);

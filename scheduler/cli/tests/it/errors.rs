@@ -93,7 +93,7 @@ fn a_change_whose_answer_is_lost_is_told_as_unknown_and_a_question_as_not_reache
         format!(
             "error: {} did not answer: {why}; the request was sent, and nobody knows whether it \
              was carried out\n  help: look whether it was before you repeat it: `pvnctl releases \
-             list`, `pvnctl services get` and `pvnctl jobs list` show what is there",
+             list`, `pvnctl services list` and `pvnctl jobs list` show what is there",
             server.url()
         )
     };

@@ -121,6 +121,68 @@ fn every_suggested_command_can_be_typed() {
     assert!(count > 50, "only {count} suggestions were found");
 }
 
+/// A value for a placeholder, where it is not any word.
+fn filled(word: &str) -> String {
+    match word {
+        "STATUS" => "FAILED".to_owned(),
+        "SERVICE" => "shop/web".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// What of a source a program says: no comments, no tests.
+fn spoken(source: &str) -> String {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_command_that_pvnctl_itself_suggests_works_word_for_word() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    files(&root, &mut found);
+    found.retain(|file| !file.ends_with("tests.rs"));
+    let (mut problems, mut count) = (Vec::new(), 0);
+    for file in found {
+        for words in suggested(&spoken(&std::fs::read_to_string(&file).unwrap())) {
+            count += 1;
+            let words: Vec<String> = words.iter().map(|word| filled(word)).collect();
+            let typed = std::iter::once("pvnctl".to_owned()).chain(words.iter().cloned());
+            if let Err(error) = Cli::command().try_get_matches_from(typed) {
+                let why = error.to_string();
+                let why = why.lines().next().unwrap_or_default();
+                problems.push(format!("{}: pvnctl {}: {why}", file.display(), words.join(" ")));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(count > 30, "only {count} suggestions were found");
+}
+
+#[test]
+fn the_everyday_tasks_work_as_they_are_written_and_are_nowhere_longer_than_elsewhere() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/everyday.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut count = 0;
+    for row in page.lines().filter(|line| line.contains("| `pvnctl ")) {
+        let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [_, ours, our_keys, theirs, their_keys] = cells[..] else { panic!("{row}") };
+        let (ours, theirs) = (ours.trim_matches('`'), theirs.trim_matches('`'));
+        let keys = |typed: &str| typed.chars().count() + "\n".len();
+        assert_eq!(our_keys, keys(ours).to_string(), "{row}");
+        assert_eq!(their_keys, keys(theirs).to_string(), "{row}");
+        assert!(keys(ours) <= keys(theirs), "{row}");
+        // What a shell takes for itself.
+        let words = ours.split(' ').filter(|word| !word.starts_with('<'));
+        if let Err(error) = Cli::command().try_get_matches_from(words) {
+            panic!("{row}: {error}");
+        }
+        count += 1;
+    }
+    assert_eq!(count, 40);
+}
+
 #[test]
 fn a_flag_that_is_not_there_is_found() {
     let mut cli = Cli::command();

@@ -32,7 +32,7 @@ pub struct Arguments {
     #[command(flatten)]
     paths: Paths,
     /// Show what would change, and change nothing
-    #[arg(long, conflicts_with_all = ["push", "wait"])]
+    #[arg(long, short = 'n', conflicts_with_all = ["push", "wait"])]
     dry_run: bool,
     /// With --dry-run: end with 2 when something would change
     #[arg(long, requires = "dry_run")]
@@ -48,10 +48,10 @@ pub struct Arguments {
     #[arg(long)]
     push: bool,
     /// With --push: value of a parameter; everything after the first `=` is the value
-    #[arg(long = "param", value_name = "NAME=VALUE", requires = "push")]
+    #[arg(long = "param", short = 'p', value_name = "NAME=VALUE", requires = "push")]
     params: Vec<String>,
     /// With --push: wait until the releases have converged
-    #[arg(long, requires = "push")]
+    #[arg(long, short, requires = "push")]
     wait: bool,
     /// How long.
     #[command(flatten)]
@@ -91,8 +91,8 @@ pub(super) async fn perform(
             .any(|document| document.kind == "service" && document.change != "unchanged")
     {
         console.say(
-            "a service's config takes effect with its next release: `pvnctl services push`, or \
-             `configs apply --push`",
+            "a service's config takes effect with its next release: `pvnctl push \
+             SERVICE`, or `--push` here",
         )?;
     }
     if arguments.push && !result.documents.iter().any(|document| document.kind == "service") {

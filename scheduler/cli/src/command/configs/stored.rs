@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use schema::api::{ConfigVersion, StoredConfig};
 
+use super::super::listing::FilteredList;
 use crate::address::{Address, ServiceArgument};
 use crate::client::{Client, Listed};
 use crate::console::Console;
@@ -47,9 +48,16 @@ pub struct GetArguments {
     versions: bool,
 }
 
+impl GetArguments {
+    /// The one of this name that is in force.
+    pub(in crate::command) fn named(kind: ConfigKind, name: Address) -> Self {
+        Self { kind, name, app: None, version: None, versions: false }
+    }
+}
+
 /// The kinds of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ConfigKind {
+pub enum ConfigKind {
     #[value(alias = "runtimes", alias = "rt")]
     Runtime,
     #[value(alias = "applications", alias = "app")]
@@ -59,18 +67,20 @@ enum ConfigKind {
 }
 
 /// Lists those in force.
-pub(super) async fn list(
+pub(in crate::command) async fn list(
     arguments: &ListArguments,
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let query: Vec<_> = arguments.name.iter().map(|name| ("name", name.clone())).collect();
-    let found = client.list::<ConfigVersion>(&["v1", "configs"], &query, None).await?;
-    console.print_list(&found, "no configs; `pvnctl configs apply` stores some", table)
+    let remedy = Some("`pvnctl configs apply PATH` stores some");
+    let list = FilteredList { resource: "configs", what: "configs", remedy, query: &query };
+    let found = list.ask::<ConfigVersion>(None, client).await?;
+    list.print(&found, client, console, table).await
 }
 
 /// Prints one.
-pub(super) async fn get(
+pub(in crate::command) async fn get(
     arguments: &GetArguments,
     client: &Client,
     console: &mut Console,
@@ -104,7 +114,8 @@ pub(super) async fn get(
 }
 
 fn table(found: &[ConfigVersion]) -> Table {
-    let mut table = Table::new(["KIND", "NAME", "VERSION", "BY", "WHEN"]);
+    let mut table = Table::new(["KIND", "NAME", "VERSION", "BY", "WHEN"])
+        .first_to_go(&["BY", "WHEN", "VERSION", "KIND"]);
     for found in found {
         table.row([
             found.kind.as_str().into(),

@@ -4,7 +4,9 @@ use clap::Args;
 use schema::api::Job;
 use schema::status::{JobKind, JobStatus};
 
+use super::super::listing::FilteredList;
 use crate::address::ScopeArguments;
+use crate::args::limit;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -24,7 +26,7 @@ pub struct Arguments {
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<JobStatus>,
     /// At most this many, newest first [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = limit)]
     limit: Option<usize>,
 }
 
@@ -44,8 +46,9 @@ pub(super) async fn perform(
         ("status", arguments.status.map(|status| status.to_string())),
     ];
     query.extend(others.into_iter().filter_map(|(key, value)| Some((key, value?))));
-    let jobs = client.list::<Job>(&["v1", "jobs"], &query, arguments.limit).await?;
-    console.print_list(&jobs, "no jobs", rows)
+    let list = FilteredList { resource: "jobs", what: "jobs", remedy: None, query: &query };
+    let jobs = list.ask::<Job>(arguments.limit, client).await?;
+    list.print(&jobs, client, console, rows).await
 }
 
 /// Jobs as a table.

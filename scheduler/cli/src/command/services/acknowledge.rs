@@ -16,7 +16,7 @@ Examples:
   pvnctl acknowledge shop/web@eu --end
 
 The drift that there is now is left as it is and told to nobody until then; other drift is \
-                        repaired as ever. `pvnctl explain` shows what is acknowledged.";
+                        repaired as ever. `pvnctl explain SERVICE` shows what is.";
 
 /// What can be typed.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub struct Arguments {
     )]
     until: Option<Timestamp>,
     /// Why it may stay, for those who see it
-    #[arg(long, value_name = "TEXT", conflicts_with = "end")]
+    #[arg(long, short, value_name = "TEXT", conflicts_with = "end")]
     reason: Option<String>,
     /// Only this drift, by its fingerprint; without it the one that there is now
     #[arg(long, value_name = "FINGERPRINT", conflicts_with = "end")]

@@ -22,9 +22,9 @@ Examples:
 On a terminal it shows what is asked, with the plan if there is one, and asks.
 A yes is for that plan alone: when another one has come meanwhile it is refused.
 Without a terminal there is nobody to ask: name what was looked at with
---approval and --plan-digest, as `pvnctl services get` prints them, or give
---yes for what is asked about now. --plan-digest alone does where nothing else
-was asked about with the same one before.";
+--approval and --plan-digest, as `pvnctl get services SERVICE` prints them, or
+give --yes for what is asked about now. --plan-digest alone does where nothing
+else was asked about with the same one before.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

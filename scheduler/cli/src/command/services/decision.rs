@@ -20,7 +20,7 @@ pub(super) struct Common {
     #[command(flatten)]
     pub(super) instance: ChannelArgument,
     /// Why, for those who read it later
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT")]
     pub(super) reason: Option<String>,
     /// Which approval, by id or name [default: the one that is pending]
     #[arg(long, value_name = "APPROVAL")]

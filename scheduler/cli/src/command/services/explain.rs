@@ -118,7 +118,7 @@ pub(crate) fn page(instance: &InstancePath, explanation: &Explanation, paper: &P
         next.row([
             action.action.as_str().into(),
             when::until(action.at, now).into(),
-            action.at.into(),
+            when::on_the_wall(action.at).into(),
         ]);
     }
     text + "\n" + &paper.table(&next)

@@ -4,7 +4,9 @@ use clap::Args;
 use schema::api::{ChannelStatus, ServiceSummary};
 use schema::status::Status;
 
+use super::super::listing::FilteredList;
 use super::ill;
+use crate::args::limit;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -20,7 +22,7 @@ pub struct Arguments {
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<Status>,
     /// At most this many [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = limit)]
     limit: Option<usize>,
 }
 
@@ -41,14 +43,16 @@ pub(super) async fn perform(
     .into_iter()
     .filter_map(|(key, value)| Some((key, value?)))
     .collect();
-    let services =
-        client.list::<ServiceSummary>(&["v1", "services"], &query, arguments.limit).await?;
-    console.print_list(&services, "no services; make some with `pvnctl configs apply`", table)?;
+    let remedy = Some("make some with `pvnctl configs apply PATH`");
+    let list = FilteredList { resource: "services", what: "services", remedy, query: &query };
+    let services = list.ask::<ServiceSummary>(arguments.limit, client).await?;
+    list.print(&services, client, console, table).await?;
     ill::note(client, console).await
 }
 
 fn table(services: &[ServiceSummary]) -> Table {
-    let mut table = Table::new(["APPLICATION", "NAME", "VERSION", "CHANNELS"]);
+    let mut table = Table::new(["APPLICATION", "NAME", "VERSION", "CHANNELS"])
+        .first_to_go(&["VERSION", "APPLICATION"]);
     for service in services {
         let stands = |channel: &ChannelStatus| {
             // A release may have gone elsewhere only.

@@ -27,7 +27,13 @@ pub struct Arguments {
     #[command(flatten)]
     instance: ChannelArgument,
     /// Why it cannot wait: in the audit log, and told to whoever looks
-    #[arg(long, value_name = "TEXT", required_unless_present = "end", conflicts_with = "end")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        required_unless_present = "end",
+        conflicts_with = "end"
+    )]
     reason: Option<String>,
     /// For how long: 24h at most [default: 1h]
     #[arg(long = "for", value_name = "TIME", conflicts_with = "end")]

@@ -13,8 +13,8 @@ const EXAMPLES: &str = "\
 Examples:
   pvnctl reject shop/web@production --reason 'this would delete the database'
 
-`pvnctl services get` shows what is asked, and the plan if there is one. On a
-terminal it asks for the reason.";
+`pvnctl get services SERVICE` shows what is asked, and the plan if there is one.
+On a terminal it asks for the reason.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

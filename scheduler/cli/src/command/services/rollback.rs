@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(long, value_name = "CHANNELS", value_delimiter = ',', value_parser = listed_name)]
     channels: Option<Vec<String>>,
     /// Wait until the release has converged
-    #[arg(long)]
+    #[arg(long, short)]
     wait: bool,
     /// How long.
     #[command(flatten)]

@@ -18,7 +18,7 @@ pub struct PauseArguments {
     #[command(flatten)]
     instance: ChannelArgument,
     /// What for: told wherever the pause is, to those who find it
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT")]
     reason: Option<String>,
 }
 

@@ -76,7 +76,7 @@ pub(super) fn draw_chosen(overview: &Overview, chosen: Option<&str>, paper: &Pap
 /// How many stand how, what needs somebody first.
 fn counts(overview: &Overview, paper: &Paper) -> String {
     if overview.counts.is_empty() {
-        return "no services; make some with `pvnctl apply`\n".to_owned();
+        return "no services; make some with `pvnctl apply PATH`\n".to_owned();
     }
     let known = SECTIONS.iter().flat_map(|(_, statuses)| statuses.iter());
     let mut parts = Vec::new();

@@ -116,5 +116,5 @@ fn colour_changes_nothing_but_the_colour() {
 fn nothing_at_all_says_how_to_begin() {
     let mut empty = overview();
     (empty.counts, empty.instances, empty.more) = (BTreeMap::new(), Vec::new(), 0);
-    assert!(draw(&empty, &paper(None, false)).contains("`pvnctl apply`"));
+    assert!(draw(&empty, &paper(None, false)).contains("`pvnctl apply PATH`"));
 }
