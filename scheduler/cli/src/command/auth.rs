@@ -196,7 +196,7 @@ fn table(tokens: &[Token]) -> Table {
         };
         table.row([
             token.name.as_str().into(),
-            roles(token).into(),
+            roles(token).replace(',', ", ").into(),
             changes(token).into(),
             format!("{} ago", when::ago(token.created_at, now)).into(),
             valid,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::run_with;
+use crate::run;
 use crate::server::{Server, json as answer};
 
 #[test]
@@ -39,10 +39,19 @@ fn a_dry_run_of_a_push_says_what_comes_next_and_what_holds_it_up() {
     });
     let path = "POST /v1/applications/shop/services/web/push";
     let server = Server::answering([answer(path, 200, pushed)]);
-    let ran = run_with(Some(&server), &["push", "shop/web", "--dry-run"], b"", Some(80));
+    let ran = run(&server, &["push", "shop/web", "--dry-run"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    insta::assert_snapshot!(ran.stdout, @"");
-    let ran = run_with(Some(&server), &["push", "shop/web", "--dry-run", "-o", "json"], b"", None);
+    let lines: Vec<_> = ran.stdout.lines().collect();
+    let [head, dev, staging, eu] = lines[..] else { panic!("{}", ran.stdout) };
+    assert!(head.ends_with("HELD UP BY"), "{head}");
+    assert!(dev.contains("nothing  web-2  the first release "), "{dev}");
+    assert!(staging.contains("nothing but the version "), "{staging}");
+    assert!(staging.ends_with("fetch looks at once, and apply follows if there is work"));
+    let changes = "image: v1 -> v2 (as in web-3), by config: apply (arguments, env REGION)  nothing: \
+                   it stays paused by ann (freeze)  paused by ann (freeze): neither fetch nor apply \
+                   starts until `pvnctl services resume`; waits until the apply window opens at ";
+    assert!(eu.contains(changes), "{eu}");
+    let ran = run(&server, &["push", "shop/web", "--dry-run", "-o", "json"]);
     let printed: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(printed["preview"][2]["heldUpBy"][1]["code"], "WINDOW_SHUT");
 }

@@ -105,11 +105,11 @@ fn what_a_target_is_reached_by_and_is_no_secret_is_a_warning_with_the_way_out() 
         let told = unmasked_secrets(&documents(&text));
         told.iter().map(|told| (told.path.clone(), told.message.clone())).collect::<Vec<_>>()
     };
-    let at = |field: &str| format!("/application/notifications/0/{field}/value");
+    let at = |field: &str| format!("application.notifications[0].{field}.value");
     assert_eq!(
         warned("{name: n, slack: {url: {value: \"https://hooks.slack.com/x\"}}}"),
         [(
-            at("slack/url"),
+            at("slack.url"),
             "this address is no secret here: whoever reads it can write into the channel"
                 .to_owned()
         )]
@@ -120,7 +120,7 @@ fn what_a_target_is_reached_by_and_is_no_secret_is_a_warning_with_the_way_out() 
             "{{name: n, webhook: {{url: {{value: \"https://h/x\"}}, signingKey: {{value: {key}}}}}}}"
         )),
         [(
-            at("webhook/signingKey"),
+            at("webhook.signingKey"),
             "this key is no secret here: whoever reads it can sign in pvn's name".to_owned()
         )]
     );
@@ -128,7 +128,7 @@ fn what_a_target_is_reached_by_and_is_no_secret_is_a_warning_with_the_way_out() 
     assert_eq!(
         warned(&format!("{{name: n, email: {{to: [a@h], from: b@h, {server}}}}}")),
         [(
-            at("email/server/password"),
+            at("email.server.password"),
             "this password is no secret here: whoever reads it can send mail as `user`".to_owned()
         )]
     );
