@@ -123,7 +123,8 @@ fn every_command_of_pvnctl_that_the_docs_name_is_one() {
     let is_group =
         |command: &str| known.iter().any(|known| known.starts_with(&format!("{command} ")));
     let mut strangers = BTreeSet::new();
-    for page in pages() {
+    // That one is read word for word, short names too, by a test of pvnctl.
+    for page in pages().filter(|page| !page.ends_with("everyday.md")) {
         for named in text(&page).split("`pvnctl ").skip(1) {
             let mut words = named.split(|c: char| !(c.is_ascii_lowercase() || c == '-'));
             let [first, second] = [(); 2].map(|()| words.next().unwrap_or_default());

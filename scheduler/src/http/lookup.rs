@@ -115,8 +115,8 @@ fn id_prefix(kind: &str, text: &str) -> Option<String> {
         .then(|| format!("{kind}{digits}"))
 }
 
-/// What is meant, where that is clear; else the candidates, to choose from: each with what it is of,
-/// where that can be read.
+/// What is meant, where that is clear; else the candidates, to choose from: each with what it is
+/// of, where that can be read.
 fn only_one<T: Copy + Display>(
     what: &str,
     text: &str,

@@ -69,8 +69,8 @@ fn of_targets(document: &Document) -> Vec<Diagnostic> {
             let message = format!("{name} is no secret here: whoever reads it can {allows}");
             let last = field.rsplit('/').next().unwrap_or(field);
             warnings.push(document.problem(&at, message).help(format!(
-                "keep it with `pvnctl secrets set KEY` and write `{last}: {{secret: {{key: KEY}}}}`, \
-                 or write `rawSecret` in the place of `value`"
+                "keep it with `pvnctl secrets set KEY` and write `{last}: {{secret: {{key: \
+                 KEY}}}}`, or write `rawSecret` in the place of `value`"
             )));
         }
     }

@@ -245,7 +245,7 @@ fn tokens_are_listed_with_their_roles_and_what_they_may_change() {
     let ran = run(&server, &["auth", "token", "list"]);
     for parts in [
         ["NAME", "ROLES", "MAY CHANGE"],
-        ["ann", "deployer,operator", "everything"],
+        ["ann", "deployer, operator", "everything"],
         ["ci", "deployer", "channel staging of application shop"],
         ["old", "viewer", "nothing"],
     ] {
