@@ -19,7 +19,8 @@ use crate::clock::Clock;
 use crate::compile::Options;
 use crate::delivery::Delivery;
 use crate::driver::{self, Driver, DriverParts, Handle};
-use crate::http::{self, Api, BrowserSessions, Tls};
+use crate::handles::{self, HandleNeeds};
+use crate::http::{self, Api, BrowserSessions, ConnectionLimits, Tls};
 use crate::notifications::NotificationSender;
 use crate::retention::{Policy, Retention};
 use crate::runner::cluster::ClusterRunner;
@@ -140,7 +141,6 @@ impl Daemon {
         let notifications = sent((settings, &url), (&store, &clock), (&handle, notified), &stop);
         let of = (store.clone(), blobs.clone(), clock.clone());
         let retention = pruned(of, settings.retain, runner.clone(), reserve, stop.child_token());
-        let sessions = BrowserSessions::default();
         let api = Api::new(
             store.clone(),
             handle.clone(),
@@ -150,7 +150,8 @@ impl Daemon {
             settings.open_metrics,
             stop.child_token(),
         );
-        let api = Api { sessions: sessions.clone(), is_tls: tls.is_some(), ..api };
+        let api = api.within(connections(settings.handles())).over_tls(tls.is_some());
+        let sessions = api.sessions.clone();
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
         let lease = renewed(store.clone());
         let places = AbortOnDropHandle::new(tokio::spawn(opened.gone()));
@@ -291,6 +292,24 @@ fn tell_ready(url: &str, data: &Path) {
     let token = Some(data.join(TOKEN_FILE)).filter(|file| file.is_file());
     let token = token.as_ref().map(|file| tracing::field::display(file.display()));
     tracing::info!(%url, data = %data.display(), token_file = token, "ready");
+}
+
+/// How many connections there may be, by the files that we may open.
+fn connections(needs: HandleNeeds) -> ConnectionLimits {
+    let limits = ConnectionLimits::of(needs.raise());
+    tracing::info!(connections = limits.all(), open_pages = limits.streams(), "has room");
+    if limits.all() < needs.connections {
+        tracing::warn!(
+            "the hard limit of open files, {}, leaves room for {} connections at a time instead \
+             of {}, and so for {} open pages; raise it with LimitNOFILE= in the unit, with \
+             --ulimit nofile= for a container, or with ulimit -Hn",
+            handles::most(),
+            limits.all(),
+            needs.connections,
+            limits.streams()
+        );
+    }
+    limits
 }
 
 /// Whether it was restored from a backup and not activated since; why it applies nothing is said.

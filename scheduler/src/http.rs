@@ -15,6 +15,7 @@ mod config_text;
 mod connections;
 mod error;
 mod extract;
+mod followed_job;
 mod limits;
 mod lookup;
 mod openapi;
@@ -23,6 +24,8 @@ mod serve;
 mod sessions;
 mod streams;
 mod tls;
+mod together;
+mod turns;
 mod unread;
 mod upload;
 
@@ -41,6 +44,7 @@ use crate::delivery::Delivery;
 use crate::driver::Handle;
 use crate::store::Store;
 
+pub use limits::{CONNECTIONS, ConnectionLimits};
 pub use serve::serve;
 pub use sessions::BrowserSessions;
 pub use streams::EventStreams;
@@ -92,12 +96,18 @@ pub struct Api {
     pub open_metrics: bool,
     /// Ends the streams, softly.
     pub stop: CancellationToken,
+    /// How many connections there may be.
+    limits: ConnectionLimits,
     /// Room for streams of server-sent events.
     pub streams: EventStreams,
+    /// When open pages look.
+    turns: turns::PageTurns,
+    /// What many of them show alike.
+    together: together::SharedReads,
     /// People who have signed in with a browser.
     pub sessions: BrowserSessions,
     /// Whether it speaks TLS, so that a cookie is sent over nothing else.
-    pub is_tls: bool,
+    is_tls: bool,
 }
 
 impl Api {
@@ -120,10 +130,23 @@ impl Api {
             clock,
             open_metrics,
             stop,
-            streams: EventStreams::default(),
+            limits: ConnectionLimits::default(),
+            streams: EventStreams::within(ConnectionLimits::default()),
+            turns: turns::PageTurns::default(),
+            together: together::SharedReads::default(),
             sessions: BrowserSessions::default(),
             is_tls: false,
         }
+    }
+
+    /// The same with other limits of connections.
+    pub fn within(self, limits: ConnectionLimits) -> Self {
+        Self { limits, streams: EventStreams::within(limits), ..self }
+    }
+
+    /// The same, which speaks TLS or does not.
+    pub fn over_tls(self, is_tls: bool) -> Self {
+        Self { is_tls, ..self }
     }
 }
 

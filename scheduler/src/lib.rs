@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod delivery;
 pub mod dev;
 pub mod driver;
+pub mod handles;
 pub mod http;
 mod identity;
 pub mod key;

@@ -19,7 +19,7 @@ use crate::offline::{self, ActivateArguments, PruneArguments};
 use crate::settings::Settings;
 use crate::settings::printed::printed;
 use crate::signals::{INTERRUPTED, Stops};
-use crate::{crash, dev};
+use crate::{crash, dev, handles};
 
 /// What is logged when nothing is said: our own news and everybody's warnings, but for those of
 /// kube's client: it writes down answers that it cannot read as they are, a Secret's too, and
@@ -90,7 +90,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         && let (Some(serve), Some((_, read))) =
             (command.find_subcommand("serve"), read.subcommand())
     {
-        let _unread = write!(std::io::stdout(), "{}", printed(serve, read));
+        let text = printed(serve, read, arguments.settings.handles(), handles::most());
+        let _unread = write!(std::io::stdout(), "{text}");
         return ExitCode::SUCCESS;
     }
     let log = if matches!(cli.command, Command::Dev(_)) { DEV_LOG } else { DEFAULT_LOG };

@@ -2,16 +2,23 @@
 //! used by `daemon`.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
 
-use crate::http::{TlsFiles, advertised};
+use crate::handles::HandleNeeds;
+use crate::http::{CONNECTIONS, TlsFiles, advertised};
 use crate::paths;
 use crate::retention::Policy;
 
+pub use address::listen_address;
+pub use error::SettingsError;
+
+mod address;
+mod error;
 pub mod printed;
+
 /// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a
 /// few per core keep a small machine busy without drowning it.
 pub const DEFAULT_MAX_FETCHES: u32 = 32;
@@ -92,6 +99,12 @@ pub struct Settings {
     #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies_per_runtime: Option<u32>,
 
+    /// Connections at a time, half of them open pages at most [default: 3072, or as many as the
+    /// hard limit of open files leaves]
+    #[arg(long, env = "PVN_MAX_CONNECTIONS")]
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(16..))]
+    pub max_connections: Option<u32>,
+
     /// What is kept for how long
     #[command(flatten)]
     pub retain: Policy,
@@ -120,24 +133,6 @@ pub struct Settings {
     pub holds_applies: bool,
 }
 
-/// Why a set of settings cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// Not built yet.
-    #[error("not supported yet: {0}")]
-    NotYet(String),
-    /// Would expose tokens.
-    #[error(
-        "listening on {0} without TLS would send tokens and secrets over the network readable; \
-         give --tls-cert and --tls-key, listen on 127.0.0.1, or add --allow-plain-http if \
-         something in front of it speaks TLS"
-    )]
-    Plain(SocketAddr),
-    /// Makes no sense.
-    #[error("{0}")]
-    Wrong(String),
-}
-
 impl Settings {
     /// The defaults, with everything in this directory and a free port on the loopback address. For
     /// `dev` and tests.
@@ -158,6 +153,7 @@ impl Settings {
             max_fetches_per_runtime: None,
             max_applies: DEFAULT_MAX_APPLIES,
             max_applies_per_runtime: None,
+            max_connections: None,
             retain: Policy::default(),
             local_root: None,
             local_root_given: false,
@@ -208,6 +204,13 @@ impl Settings {
             .flatten()
             .try_for_each(whole)?;
         Ok(self)
+    }
+
+    /// How many files it needs to have open: those of connections, and the others.
+    pub fn handles(&self) -> HandleNeeds {
+        let wanted = self.max_connections.and_then(|given| usize::try_from(given).ok());
+        let jobs = self.max_fetches.saturating_add(self.max_applies);
+        HandleNeeds { connections: wanted.unwrap_or(CONNECTIONS), jobs }
     }
 
     /// Refuses what cannot be served, before anything is touched.
@@ -276,20 +279,6 @@ impl Settings {
             }
         }
     }
-}
-
-/// An address to listen on, from `IP:PORT` or `NAME:PORT` (`localhost:7780`); of a name's addresses
-/// the first, IPv4 before IPv6, as a client tries them.
-///
-/// # Errors
-/// In words, when it is neither.
-pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    let form = "write IP:PORT or NAME:PORT, as in `127.0.0.1:7780`";
-    let found = text.to_socket_addrs().map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidInput => form.to_owned(),
-        _ => format!("the name is not known ({error}); {form}"),
-    })?;
-    found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| form.to_owned())
 }
 
 #[cfg(test)]

@@ -5,9 +5,13 @@
 
 // The daemon tells many changes together as one; here they are no more than this many looks.
 const LOOK_AGAIN_MS = 100;
+// A stream that was lost or refused comes back after pauses from the first to the last of these,
+// each twice the one before and by chance up to half as long, so that a thousand pages do not come
+// at the same time.
 const COME_BACK_MS = 1000;
-// What time alone changes, an end of a wait that nobody commits, is seen by then.
-const LOOK_ANYWAY_MS = 30000;
+const LONGEST_PAUSE_MS = 30000;
+// The daemon gives a sign of life each 15 s: a connection that is silent for so long is dead.
+const SILENCE_MS = 50000;
 // Most lines of a log that a page holds.
 const LINES = 20000;
 
@@ -104,9 +108,9 @@ async function look() {
       if (page.body.dataset.now) ahead = Date.now() - Date.parse(page.body.dataset.now);
       tick();
     }
-    offline(false);
+    if (standing === "offline") tell("");
   } catch {
-    offline(true);
+    tell("offline");
   } finally {
     setTimeout(() => {
       looking = false;
@@ -117,42 +121,92 @@ async function look() {
     }, LOOK_AGAIN_MS);
   }
 }
-function offline(is) {
-  const told = document.getElementById("offline");
-  if (told) told.hidden = !is;
+// What a person is told of the connection: "offline", "unfollowed", or nothing while it follows.
+let standing = "";
+function tell(what) {
+  standing = what;
+  for (const id of ["offline", "unfollowed"]) {
+    const told = document.getElementById(id);
+    if (told) told.hidden = id !== what;
+  }
 }
 
-// --- Changes, as the daemon commits them. A page that nobody sees holds no connection.
-let source = null, last = "";
-function follow() {
-  const where = document.body.dataset.live;
-  if (!where || source || document.hidden) return;
-  source = new EventSource(where + (where.includes("?") ? "&" : "?") + "after=" + (last || document.body.dataset.revision));
-  source.onopen = () => offline(false);
-  source.addEventListener("change", (event) => {
-    last = event.lastEventId;
-    look();
-  });
-  source.onerror = () => {
-    offline(true);
-    if (source.readyState === EventSource.CLOSED) {
-      source = null;
-      setTimeout(() => {
-        look();
-        follow();
-      }, COME_BACK_MS);
-    }
+// --- Streams. A page that nobody sees holds none; one that was lost or refused comes back by itself.
+const streams = [];
+// `address` says where it goes on, `hears` has a function for each event, and `told` may have some
+// for its own fate: `lost`, with whether it was refused, `back`, before it is tried again, `found`.
+function stream(address, hears, told = {}) {
+  const one = { source: null, pause: COME_BACK_MS, waits: 0, heard: 0, isOver: false };
+  const call = (what, ...given) => told[what] && told[what](...given);
+  one.close = () => {
+    clearTimeout(one.waits);
+    if (one.source) one.source.close();
+    one.source = null;
   };
+  one.end = () => {
+    one.isOver = true;
+    one.close();
+  };
+  one.lose = (wasRefused) => {
+    one.close();
+    if (one.isOver) return;
+    call("lost", wasRefused);
+    one.waits = setTimeout(() => {
+      if (!document.hidden) call("back");
+      one.open();
+    }, one.pause * (0.5 + Math.random() / 2));
+    one.pause = Math.min(2 * one.pause, LONGEST_PAUSE_MS);
+  };
+  one.open = () => {
+    if (one.isOver || one.source || document.hidden) return;
+    clearTimeout(one.waits);
+    const source = one.source = new EventSource(address());
+    one.heard = Date.now();
+    source.onopen = () => call("found");
+    for (const [name, hear] of Object.entries({ alive: () => {}, ...hears })) {
+      source.addEventListener(name, (event) => {
+        one.heard = Date.now();
+        one.pause = COME_BACK_MS;
+        hear(event);
+      });
+    }
+    // A browser that was refused does not come back; those that were cut off would, all at once.
+    source.onerror = () => one.lose(source.readyState === EventSource.CLOSED);
+  };
+  streams.push(one);
+  one.open();
+  return one;
 }
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
-    if (source) source.close();
-    source = null;
-  } else {
-    look();
-    follow();
+  if (!document.hidden && streams.length > 0) look();
+  for (const one of streams) {
+    if (document.hidden) one.close();
+    else one.open();
   }
 });
+
+// --- Changes, as the daemon commits them.
+function follow() {
+  const where = document.body.dataset.live;
+  if (!where) return;
+  let last = document.body.dataset.revision;
+  const changes = stream(() => where + (where.includes("?") ? "&" : "?") + "after=" + last, {
+    change: (event) => {
+      last = event.lastEventId;
+      look();
+    },
+  }, {
+    lost: (wasRefused) => tell(wasRefused ? "unfollowed" : "offline"),
+    // What it cannot hear of it sees, and whether it is signed in still.
+    back: look,
+    found: () => tell(""),
+  });
+  setInterval(() => {
+    if (changes.source && Date.now() - changes.heard > SILENCE_MS) {
+      for (const one of streams) one.lose(false);
+    }
+  }, COME_BACK_MS);
+}
 
 // --- A job's output, line by line.
 const log = () => document.getElementById("log");
@@ -174,17 +228,29 @@ function add(html) {
 function output() {
   const section = document.querySelector("[data-output]");
   if (!section) return;
-  const lines = new EventSource(section.dataset.output);
-  lines.addEventListener("lines", (event) => add(JSON.parse(event.data)));
-  // More than a page can hold: from here on it shows the end.
-  lines.addEventListener("skipped", () => {
-    log().textContent = "";
-    log().classList.remove("numbered");
-  });
-  lines.addEventListener("end", (event) => {
-    lines.close();
-    add(JSON.parse(event.data));
-    look();
+  let address = section.dataset.output;
+  // Where it goes on is the id of what it heard last, which the daemon reads back.
+  const goOn = (event) => {
+    const names = ["stdout", "stderr", "o", "e"], places = event.lastEventId.split(",");
+    if (places.length !== names.length) return;
+    const query = names.map((name, at) => name + "=" + places[at]).join("&");
+    address = address.split("?")[0] + "?" + query;
+  };
+  const lines = stream(() => address, {
+    lines: (event) => {
+      goOn(event);
+      add(JSON.parse(event.data));
+    },
+    // More than a page can hold: from here on it shows the end.
+    skipped: () => {
+      log().textContent = "";
+      log().classList.remove("numbered");
+    },
+    end: (event) => {
+      lines.end();
+      add(JSON.parse(event.data));
+      look();
+    },
   });
   if (!location.hash) log().scrollTop = log().scrollHeight;
 }
@@ -256,9 +322,6 @@ document.addEventListener("keydown", (event) => {
 
 tick();
 setInterval(tick, 1000);
-setInterval(() => {
-  if (document.body.dataset.live && !document.hidden) look();
-}, LOOK_ANYWAY_MS);
 follow();
 output();
 logTools();

@@ -127,6 +127,16 @@ impl RevisionFollower {
         self.news.changed().await.ok()
     }
 
+    /// Whether something was committed that this follower does not know.
+    pub fn has_changed(&self) -> bool {
+        self.news.has_changed().unwrap_or(false)
+    }
+
+    /// Something may have been committed before it began to follow.
+    pub fn not_caught_up(&mut self) {
+        self.news.mark_changed();
+    }
+
     /// What was committed up to now is known.
     pub fn caught_up(&mut self) {
         self.news.mark_unchanged();
@@ -188,7 +198,7 @@ mod tests {
     }
 
     fn is_woken(follower: &mut RevisionFollower) -> bool {
-        let is_woken = follower.news.has_changed().unwrap();
+        let is_woken = follower.has_changed();
         follower.caught_up();
         is_woken
     }

@@ -238,6 +238,7 @@ mod tests {
             kept_for_this_machine: 1,
             head: second,
             write_silence: second,
+            ..ConnectionLimits::default()
         })
     }
 

@@ -77,10 +77,10 @@ impl ErrorKind {
 }
 
 /// An answer that is not 2xx.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Error(Box<ErrorInner>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ErrorInner {
     problem: Problem,
     /// The next byte that an upload should send.

@@ -34,9 +34,14 @@ pub(super) const BODY_SILENCE: Duration = Duration::from_secs(20);
 /// answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Connections at a time where the limit of open files allows it: a thousand open pages have one
+/// each by which they hear of changes and, while things change, one more by which they look; half
+/// as many again are for programs, jobs that upload and people who come.
+pub const CONNECTIONS: usize = 3072;
+
 /// How many connections there may be, and how long one may keep us waiting.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ConnectionLimits {
+pub struct ConnectionLimits {
     /// Connections at a time.
     pub(super) all: usize,
     /// Of these from one address.
@@ -44,6 +49,10 @@ pub(super) struct ConnectionLimits {
     /// Of these that only this machine gets, for its health checks and for whoever is called to
     /// help.
     pub(super) kept_for_this_machine: usize,
+    /// Of these that may be streams of server-sent events: open pages, mostly.
+    pub(super) streams: usize,
+    /// Of the streams those of one token.
+    pub(super) streams_of_one_token: usize,
     /// Longest wait for the head of a request, from its connection's start or the last answer's
     /// end on.
     pub(super) head: Duration,
@@ -51,23 +60,40 @@ pub(super) struct ConnectionLimits {
     pub(super) write_silence: Duration,
 }
 
-/// Those that hold: connections far below the usual 1024 file handles less what jobs and the
-/// database need, three quarters of them for one address, as all clients behind a proxy have the
-/// same one; an answer that is not taken for a minute is nobody's.
-pub(super) const CONNECTIONS: ConnectionLimits = ConnectionLimits {
-    all: 512,
-    of_one_address: 384,
-    kept_for_this_machine: 32,
-    head: HEAD_TIMEOUT,
-    write_silence: Duration::from_secs(60),
-};
+impl ConnectionLimits {
+    /// Those of so many connections. Streams are half of them, so that there is always room to ask
+    /// and to change; three quarters of each are for one address and one token, as all clients
+    /// behind a proxy have the same address and a team may share a token. An answer that is not
+    /// taken for a minute is nobody's.
+    pub fn of(all: usize) -> Self {
+        let streams = all / 2;
+        Self {
+            all,
+            of_one_address: all - all / 4,
+            kept_for_this_machine: (all / 16).min(32),
+            streams,
+            streams_of_one_token: streams - streams / 4,
+            head: HEAD_TIMEOUT,
+            write_silence: Duration::from_secs(60),
+        }
+    }
 
-/// Streams of server-sent events at a time: half of the connections, so that there is always room
-/// to ask and to change.
-pub(super) const STREAMS: usize = 256;
+    /// Connections at a time.
+    pub fn all(&self) -> usize {
+        self.all
+    }
 
-/// The same of one token: three quarters, as of the connections for one address.
-pub(super) const STREAMS_OF_ONE_TOKEN: usize = 192;
+    /// Streams at a time: so many pages can be open and follow.
+    pub fn streams(&self) -> usize {
+        self.streams
+    }
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self::of(CONNECTIONS)
+    }
+}
 
 /// How often an event stream gives a sign of life, so that both sides notice a dead connection.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);

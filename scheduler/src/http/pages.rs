@@ -222,7 +222,9 @@ async fn around(api: &Api, title: &str, headers: &HeaderMap) -> Frame {
 /// so that what happens meanwhile is looked at again.
 async fn frame(api: &Api, token: &TokenRow, title: &str, entry: NavEntry) -> Result<Frame> {
     let revision = api.driver.revisions().newest();
-    let waiting = api.store.count_in(Status::WaitingManualApproval).await?;
+    let store = api.store.clone();
+    let count = async move { Ok(store.count_in(Status::WaitingManualApproval).await?) };
+    let waiting = api.together.approvals.get(revision, count).await?;
     Ok(Frame {
         title: title.to_owned(),
         entry,

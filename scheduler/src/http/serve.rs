@@ -20,7 +20,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use super::connections::Connections;
 use super::error::{Error, ErrorKind};
-use super::limits::{BODY_SILENCE, CONNECTIONS, ConnectionLimits, REQUEST_TIMEOUT, STOP_WITHIN};
+use super::limits::{BODY_SILENCE, ConnectionLimits, REQUEST_TIMEOUT, STOP_WITHIN};
 use super::pages::{is_for_people, nowhere};
 use super::unread::read_to_the_end;
 use super::{Api, Tls};
@@ -36,7 +36,7 @@ pub async fn serve(
     api: Api,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    serve_with(CONNECTIONS, listener, tls, super::router(api), stop).await
+    serve_with(api.limits, listener, tls, super::router(api), stop).await
 }
 
 async fn serve_with(
@@ -184,7 +184,7 @@ mod tests {
             of_one_address: 8,
             kept_for_this_machine: 0,
             head: half_a_second,
-            ..CONNECTIONS
+            ..ConnectionLimits::default()
         };
         let stop = CancellationToken::new();
         tokio::spawn(serve_with(limits, listener, tls, router, stop.clone()));

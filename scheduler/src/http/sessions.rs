@@ -25,10 +25,10 @@ pub(super) const SESSION_LASTS: Duration = Duration::from_hours(12);
 /// come back to their terminal.
 const LINK_LASTS: Duration = Duration::from_hours(1);
 
-/// Sessions at a time, of all tokens and of one: a person has some browsers, and a token that is
-/// shared by a team some dozens. The oldest makes room.
-const SESSIONS: usize = 1024;
-const SESSIONS_OF_ONE_TOKEN: usize = 64;
+/// Sessions at a time, of all tokens and of one: as many as pages may be open and follow, as a
+/// token may be shared by a whole company. Each is some hundred bytes. The oldest makes room.
+const SESSIONS: usize = 4096;
+const SESSIONS_OF_ONE_TOKEN: usize = 1024;
 
 /// Links at a time: each start of a daemon makes one.
 const LINKS: usize = 16;

@@ -4,15 +4,24 @@
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
+use crate::handles::HandleNeeds;
+
+/// The setting that the limit of open files may cut.
+const CONNECTIONS: &str = "max_connections";
+
 /// Arguments that are no settings.
 const NO_SETTINGS: [&str; 3] = ["help", "version", "print_config"];
 
-/// A line for each setting. `command` and `read` are those of `serve`.
-pub fn printed(command: &Command, read: &ArgMatches) -> String {
+/// A line for each setting. `command` and `read` are those of `serve`, with what it `needs` and how
+/// many files it can have open at `most`.
+pub fn printed(command: &Command, read: &ArgMatches, needs: HandleNeeds, most: u64) -> String {
     let rows: Vec<[String; 3]> = command
         .get_arguments()
         .filter(|arg| !NO_SETTINGS.contains(&arg.get_id().as_str()))
-        .filter_map(|arg| row(arg, read))
+        .filter_map(|arg| match arg.get_id().as_str() {
+            CONNECTIONS => connections(row(arg, read)?, needs, most),
+            _ => row(arg, read),
+        })
         .collect();
     let head = ["SETTING", "VALUE", "FROM"].map(str::to_owned);
     let width = |at: usize| {
@@ -24,6 +33,16 @@ pub fn printed(command: &Command, read: &ArgMatches) -> String {
         text += &format!("{setting:first$}  {value:second$}  {from}\n");
     }
     text
+}
+
+/// Connections, as many as there can be: this machine may have the last word.
+fn connections([flag, _, from]: [String; 3], needs: HandleNeeds, most: u64) -> Option<[String; 3]> {
+    let possible = needs.connections(most);
+    let from = match possible < needs.connections {
+        true => format!("the hard limit of open files, {most}; {} are wanted", needs.connections),
+        false => from,
+    };
+    Some([flag, possible.to_string(), from])
 }
 
 /// One setting; `None` for what has no flag.
@@ -66,28 +85,39 @@ fn without_password(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Args;
+    use clap::{Args, FromArgMatches};
 
     use super::*;
     use crate::settings::Settings;
 
-    fn lines(arguments: &[&str]) -> String {
+    fn lines(arguments: &[&str], most: u64) -> String {
         let command = Settings::augment_args(Command::new("serve"));
         let read = command.clone().get_matches_from(arguments);
-        printed(&command, &read)
+        let settings = Settings::from_arg_matches(&read).unwrap();
+        printed(&command, &read, settings.handles(), most)
+    }
+
+    /// The words of the line of a setting.
+    fn line(text: &str, of: &str) -> String {
+        let found = text.lines().find(|line| line.split_whitespace().next() == Some(of));
+        let found = found.unwrap_or_else(|| panic!("no {of} in {text}"));
+        found.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn connections_are_told_as_the_limit_of_open_files_has_them() {
+        let told = |arguments: &[&str], most| line(&lines(arguments, most), "--max-connections");
+        assert_eq!(told(&["serve"], 524_288), "--max-connections 3072 default");
+        let cut = "--max-connections 512 the hard limit of open files, 1024; 3072 are wanted";
+        assert_eq!(told(&["serve"], 1024), cut);
+        let given = ["serve", "--max-connections", "6000"];
+        assert_eq!(told(&given, 524_288), "--max-connections 6000 the command line");
     }
 
     #[test]
     fn each_setting_is_told_with_where_its_value_came_from() {
-        let text = lines(&["serve", "--max-applies", "3", "--data-dir", "d"]);
-        let line = |of: &str| {
-            let found = text.lines().find(|line| line.split_whitespace().next() == Some(of));
-            found
-                .unwrap_or_else(|| panic!("no {of} in {text}"))
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
+        let text = lines(&["serve", "--max-applies", "3", "--data-dir", "d"], 524_288);
+        let line = |of: &str| line(&text, of);
         assert_eq!(line("--max-applies"), "--max-applies 3 the command line");
         assert_eq!(line("--listen"), "--listen 127.0.0.1:7780 default");
         assert_eq!(line("--tls-cert"), "--tls-cert (none) default");

@@ -27,7 +27,7 @@ use futures::FutureExt as _;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::delivery::{self, Delivery, TokenSigner};
-use pvn_scheduler::http::{Api, BrowserSessions, OutputRange, router};
+use pvn_scheduler::http::{Api, BrowserSessions, ConnectionLimits, OutputRange, router};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Change, Commit, TokenRow};
 use schema::access::TokenRights;
@@ -77,6 +77,13 @@ impl Service {
         Self::printing(|_: &OutputRange| Ok(Vec::new())).await
     }
 
+    /// With room for so many connections.
+    pub(crate) async fn with_connections(all: usize) -> Self {
+        let nothing = |_: &OutputRange| Ok(Vec::new());
+        let limits = ConnectionLimits::of(all);
+        Self::within(limits, Rig::start(|_| Some(0)).await, nothing, Vec::new()).await
+    }
+
     /// With jobs that never end.
     pub(crate) async fn hanging() -> Self {
         let rig = Rig::start(|_| None).await;
@@ -103,6 +110,15 @@ impl Service {
         output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static,
         order: Vec<u8>,
     ) -> Self {
+        Self::within(ConnectionLimits::default(), rig, output, order).await
+    }
+
+    async fn within(
+        limits: ConnectionLimits,
+        rig: Rig,
+        output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static,
+        order: Vec<u8>,
+    ) -> Self {
         let output = Arc::new(move |range: OutputRange| std::future::ready(output(&range)).boxed());
         let orders = Arc::new(move |_, _, offset: u64| {
             let from = usize::try_from(offset).unwrap().min(order.len());
@@ -120,7 +136,8 @@ impl Service {
             Clock::System,
             false,
             stop.clone(),
-        );
+        )
+        .within(limits);
         Self { rig, sessions: api.sessions.clone(), router: router(api), stop }
     }
 

@@ -119,7 +119,7 @@ async fn events(
         None => (newest, false),
     };
     let follower = EventSubscriber { behind, ..EventSubscriber::new(&api, news, filter, last) };
-    Ok(Entries(sse(follower.stream(), slot, api, token)))
+    Ok(Entries(sse(follower.stream(), slot, &api, token)))
 }
 
 /// Whoever waited for what comes after would wait for as long as it takes the log to get there.

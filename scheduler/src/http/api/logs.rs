@@ -17,7 +17,8 @@ use super::jobs;
 use crate::http::access::Viewer;
 use crate::http::error::{Error, Result};
 use crate::http::extract::{PathParams, Query, piece_bytes};
-use crate::http::limits::{OUTPUT_EVENT_BYTES, OUTPUT_LOOK_EVERY};
+use crate::http::followed_job::FollowedJob;
+use crate::http::limits::OUTPUT_EVENT_BYTES;
 use crate::http::openapi::{HandlerOutput, Operation, RouteDescription, Routes, about};
 use crate::http::streams::{sse, wants_stream};
 use crate::http::{Api, OutputRange};
@@ -109,7 +110,7 @@ async fn logs(
             offsets = [offset(stdout)?, offset(stderr)?];
         }
         let follower = LogSubscriber::new(&api, job, placed, offsets);
-        return Ok(Printed(sse(follower.stream(), slot, api, token)));
+        return Ok(Printed(sse(follower.stream(), slot, &api, token)));
     }
     let stream = match from.stream {
         Some(StreamName::Stdout) => Which::Stdout,
@@ -181,9 +182,7 @@ enum OutputNews {
 
 /// One who follows a job.
 struct LogSubscriber {
-    api: Api,
-    job: Job,
-    placed: PlacedJob,
+    followed: FollowedJob,
     offsets: [u64; 2],
     over: bool,
 }
@@ -191,7 +190,7 @@ struct LogSubscriber {
 impl LogSubscriber {
     /// One who has read the streams up to these bytes.
     fn new(api: &Api, job: Job, placed: PlacedJob, offsets: [u64; 2]) -> Self {
-        Self { api: api.clone(), job, placed, offsets, over: false }
+        Self { followed: FollowedJob::new(api, job, placed), offsets, over: false }
     }
 
     fn stream(self) -> impl Stream<Item = Event> + Send {
@@ -219,9 +218,9 @@ impl LogSubscriber {
             if self.over {
                 return None;
             }
+            let FollowedJob { api, job, placed, .. } = &self.followed;
             for (at, stream) in Which::ALL.into_iter().enumerate() {
                 let offset = self.offsets[at];
-                let (api, job, placed) = (&self.api, &self.job, &self.placed);
                 let read = read(api, job, placed, stream, offset, OUTPUT_EVENT_BYTES);
                 let bytes = read.await.ok()?;
                 if !bytes.is_empty() {
@@ -229,14 +228,12 @@ impl LogSubscriber {
                     return Some(OutputNews::Piece { stream, offset, bytes });
                 }
             }
-            if self.job.status.is_final() {
+            if job.status.is_final() {
                 self.over = true;
-                let Job { status, exit_code, .. } = self.job;
+                let Job { status, exit_code, .. } = *job;
                 return Some(OutputNews::End(LogEnd { status, exit_code }));
             }
-            tokio::time::sleep(OUTPUT_LOOK_EVERY).await;
-            // Read before the output, so that a job seen as ended has all of it in place.
-            self.job = self.api.store.job(self.job.id).await.ok()??;
+            self.followed.wait().await?;
         }
     }
 }

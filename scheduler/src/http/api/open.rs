@@ -141,6 +141,7 @@ async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Res
     let is_ready = health(&api) == driver::Health::Ready;
     numbers.insert("pvn_ready".to_owned(), f64::from(u8::from(is_ready)));
     numbers.extend(api.store.notification_metrics().await?);
+    numbers.extend(api.streams.metrics());
     Ok(MetricsText(exposition(&numbers)))
 }
 

@@ -105,7 +105,7 @@ async fn live(
     let from = seen.and_then(OutputPlace::read).unwrap_or(from);
     let follower = LineFollower::new(&api, job, from).await?;
     let over = session.over(api.clock.clone());
-    Ok(sse(follower.events().take_until(Box::pin(over)), slot, api, token))
+    Ok(sse(follower.events().take_until(Box::pin(over)), slot, &api, token))
 }
 
 #[derive(Deserialize)]

@@ -12,24 +12,34 @@ use axum::response::sse::Event;
 use axum::routing::get;
 use futures::{Stream, StreamExt};
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use crate::driver::{CommitRevisions, RevisionFollower, ServiceOfApplication};
 use crate::http::Api;
 use crate::http::access::Viewer;
 use crate::http::error::Result;
 use crate::http::extract::Query;
+use crate::http::limits::SIGN_OF_LIFE;
 use crate::http::lookup::scope;
 use crate::http::sessions::session;
-use crate::http::streams::sse;
+use crate::http::streams::{EventStreams, sse};
+use crate::http::turns::LookTurns;
 
-/// How far apart pages that show the same look at least, because a page costs a few milliseconds of
-/// a core: a thousand of them share a second instead of asking at once.
-const ONE_AFTER_ANOTHER: Duration = Duration::from_millis(1);
+/// What a look costs, by which pages take turns: two hundred looks a second are a core. What
+/// everybody sees is read once for all that look at the same time, and costs less.
+const LOOK: Duration = Duration::from_millis(5);
+const LOOK_AT_EVERYTHING: Duration = Duration::from_millis(1);
 
 /// Shortest time from one look of a page to its next, and the part of it for each page that shows
 /// the same: all of them together look two hundred times a second at most.
 const LOOKS_APART: Duration = Duration::from_millis(150);
 const LOOKS_APART_EACH: Duration = Duration::from_millis(5);
+
+/// When a page looks although nothing was committed, at the soonest, and the part of it for each
+/// page that is open: what time alone changes is seen by then, and all pages together look ten
+/// times a second.
+const LOOK_ANYWAY: Duration = Duration::from_secs(30);
+const LOOK_ANYWAY_EACH: Duration = Duration::from_millis(100);
 
 pub(super) fn routes() -> Router<Api> {
     Router::new().route("/live", get(live))
@@ -57,59 +67,93 @@ async fn live(
     let (application, service, _) = scope.names();
     let slot = api.streams.admit(&token.name)?;
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let revisions = api.driver.revisions();
-    let listener = PageListener::new(revisions, application.zip(service), seen.or(after));
+    let listener = PageListener::new(&api, application.zip(service), seen.or(after));
     let over = session.over(api.clock.clone());
-    Ok(sse(listener.changes().take_until(Box::pin(over)), slot, api, token))
+    Ok(sse(listener.news().take_until(Box::pin(over)), slot, &api, token))
 }
 
 /// A page that listens.
 struct PageListener {
     revisions: CommitRevisions,
     follower: RevisionFollower,
+    turns: LookTurns,
+    streams: EventStreams,
+    /// What one of its looks costs.
+    look: Duration,
     /// Whether something may have been committed that the page has not seen.
     is_behind: bool,
-    /// After how many others that show the same it is told.
-    place: u32,
-    /// How long it is left alone after the last time.
+    /// When it was told to look last.
+    told: Instant,
+    /// How long it is left alone from then on.
     rest: Duration,
 }
 
+/// What a page hears.
+enum PageNews {
+    /// Look again: this is the number of the newest commit.
+    Change(u64),
+    /// Nothing, which tells that the connection is alive.
+    Alive,
+}
+
 impl PageListener {
-    fn new(
-        revisions: &CommitRevisions,
-        service: Option<ServiceOfApplication>,
-        seen: Option<u64>,
-    ) -> Self {
+    fn new(api: &Api, service: Option<ServiceOfApplication>, seen: Option<u64>) -> Self {
+        let (turns, look) = match service {
+            Some(_) => (api.turns.of_services.clone(), LOOK),
+            None => (api.turns.of_everything.clone(), LOOK_AT_EVERYTHING),
+        };
         // Follows before it compares, so that nothing falls between the two. A number of another
         // run, or of a service to which nothing happened, costs one look.
+        let revisions = api.driver.revisions().clone();
         let follower = revisions.follow(service);
         let is_behind = seen != Some(revisions.newest());
-        let place = u32::try_from(follower.together()).unwrap_or(u32::MAX).saturating_sub(1);
-        let (revisions, rest) = (revisions.clone(), Duration::ZERO);
-        Self { revisions, follower, is_behind, place, rest }
+        Self {
+            revisions,
+            follower,
+            turns,
+            streams: api.streams.clone(),
+            look,
+            is_behind,
+            told: Instant::now(),
+            rest: Duration::ZERO,
+        }
     }
 
-    fn changes(self) -> impl Stream<Item = Event> + Send {
+    fn news(self) -> impl Stream<Item = Event> + Send {
         futures::stream::unfold(self, |mut listener| async move {
-            let number = listener.change().await?;
             // Browsers pass over an event without data.
-            let change = Event::default().event("change").id(number.to_string()).data("changed");
-            Some((change, listener))
+            let event = match listener.next().await? {
+                PageNews::Change(number) => {
+                    Event::default().event("change").id(number.to_string()).data("changed")
+                }
+                PageNews::Alive => Event::default().event("alive").data("alive"),
+            };
+            Some((event, listener))
         })
     }
 
-    /// Waits for the next change; the number of the newest commit by then.
-    async fn change(&mut self) -> Option<u64> {
-        tokio::time::sleep(self.rest).await;
-        if !std::mem::take(&mut self.is_behind) {
-            self.follower.changed().await?;
-            tokio::time::sleep(ONE_AFTER_ANOTHER.saturating_mul(self.place)).await;
+    /// Waits for what the page is to hear next.
+    async fn next(&mut self) -> Option<PageNews> {
+        tokio::time::sleep_until(self.told + self.rest).await;
+        let is_anyway = self.told.elapsed() >= self.look_anyway();
+        if !std::mem::take(&mut self.is_behind) && !is_anyway {
+            // A script cannot see the comments that keep other streams alive.
+            match tokio::time::timeout(SIGN_OF_LIFE, self.follower.changed()).await {
+                Ok(changed) => changed?,
+                Err(_) => return Some(PageNews::Alive),
+            }
         }
+        tokio::time::sleep(self.turns.take(self.look, Instant::now())).await;
         self.follower.caught_up();
         let number = self.revisions.newest();
         let together = u32::try_from(self.follower.together()).unwrap_or(u32::MAX);
         self.rest = LOOKS_APART.max(LOOKS_APART_EACH.saturating_mul(together));
-        Some(number)
+        self.told = Instant::now();
+        Some(PageNews::Change(number))
+    }
+
+    fn look_anyway(&self) -> Duration {
+        let open = u32::try_from(self.streams.count()).unwrap_or(u32::MAX);
+        LOOK_ANYWAY.max(LOOK_ANYWAY_EACH.saturating_mul(open))
     }
 }

@@ -13,7 +13,8 @@ use serde::Deserialize;
 use crate::http::Api;
 use crate::http::api::{placed, read_output};
 use crate::http::error::{Error, Result};
-use crate::http::limits::{OUTPUT_EVENT_BYTES, OUTPUT_LOOK_EVERY};
+use crate::http::followed_job::FollowedJob;
+use crate::http::limits::OUTPUT_EVENT_BYTES;
 
 /// Bytes of each stream that a job's page begins with: some thousand lines. Of a longer one these
 /// are its last.
@@ -190,9 +191,7 @@ async fn length(api: &Api, job: &Job, placed: &PlacedJob, stream: JobStream) -> 
 
 /// One page that follows a job: events `lines` with HTML that the daemon has escaped, and `end`.
 pub(super) struct LineFollower {
-    api: Api,
-    job: Job,
-    placed: PlacedJob,
+    followed: FollowedJob,
     merge: StreamMerge,
     painters: [AnsiPainter; 2],
     /// Up to which byte each stream, and the order, was read.
@@ -215,9 +214,7 @@ impl LineFollower {
         let painter =
             |at: usize, line: u64| AnsiPainter::new(PREFIXES[at], (line > 0).then_some(line));
         Ok(Self {
-            api: api.clone(),
-            job,
-            placed,
+            followed: FollowedJob::new(api, job, placed),
             merge: StreamMerge::after([stdout, stderr]),
             painters: [painter(0, o), painter(1, e)],
             read: [stdout, stderr],
@@ -249,7 +246,8 @@ impl LineFollower {
                 return Some(Event::default().event("skipped").data("to the end"));
             }
             // Whatever was printed is there when the job is seen as ended.
-            let at_once = self.job.status.is_final() && !is_more || self.looks >= LOOKS_FOR_ORDER;
+            let at_once =
+                self.followed.job.status.is_final() && !is_more || self.looks >= LOOKS_FOR_ORDER;
             let html = self.lines(at_once);
             if !html.is_empty() {
                 self.looks = 0;
@@ -257,19 +255,16 @@ impl LineFollower {
                 let id = place(ends, &self.painters).id();
                 return Event::default().event("lines").id(id).json_data(&html).ok();
             }
-            if self.job.status.is_final() && !is_more {
+            if self.followed.job.status.is_final() && !is_more {
                 self.is_over = true;
                 let rest =
                     self.painters.each_mut().map(|painter| painter.paint(&[], true)).concat();
                 return Event::default().event("end").json_data(&rest).ok();
             }
             if !is_more {
-                tokio::time::sleep(OUTPUT_LOOK_EVERY).await;
+                self.followed.wait().await?;
                 let has_waited = self.waiting.iter().any(|bytes| !bytes.is_empty());
                 self.looks = if has_waited { self.looks + 1 } else { 0 };
-                // Read before the output, so that a job seen as ended has all of it in place.
-                self.job = self.api.store.job(self.job.id).await.ok()??;
-                self.placed = placed(&self.api, &self.job).await.ok()?;
             }
         }
     }
@@ -277,7 +272,7 @@ impl LineFollower {
     /// Leaves out what lies before the end.
     async fn go_to_the_end(&mut self) -> Option<()> {
         for (at, stream) in JobStream::ALL.into_iter().enumerate() {
-            let (api, job, placed) = (&self.api, &self.job, &self.placed);
+            let FollowedJob { api, job, placed, .. } = &self.followed;
             let end = StreamEnd::read(api, job, placed, stream).await.ok()?;
             if end.begin > self.read[at] {
                 self.read[at] = end.begin;
@@ -302,15 +297,16 @@ impl LineFollower {
                 self.looks = LOOKS_FOR_ORDER;
                 continue;
             }
-            let (api, job, placed) = (&self.api, &self.job, &self.placed);
+            let FollowedJob { api, job, placed, .. } = &self.followed;
             let bytes = read_output(api, job, placed, stream, self.read[at], room).await.ok()?;
             is_more |= bytes.len() == room;
             self.read[at] += bytes.len() as u64;
             self.waiting[at].extend(bytes);
         }
         // After the streams: what it tells of is there.
-        let report = self.job.report.clone().map(Box::new);
-        let order = (self.api.orders)(self.placed.clone(), report, self.order_read).await.ok()?;
+        let FollowedJob { api, job, placed, .. } = &self.followed;
+        let report = job.report.clone().map(Box::new);
+        let order = (api.orders)(placed.clone(), report, self.order_read).await.ok()?;
         self.order_read += order.len() as u64;
         self.merge.learn(&order);
         Some(is_more)

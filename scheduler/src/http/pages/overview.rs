@@ -1,5 +1,7 @@
 //! `/`: how everything stands, and what to look at first.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
@@ -27,6 +29,12 @@ pub(super) fn routes() -> Router<Api> {
 async fn overview(State(api): State<Api>, Viewer(token): Viewer) -> Result<Response> {
     let mut frame = frame(&api, &token, "Overview", NavEntry::Overview).await?;
     frame.live = Some("/live".to_owned());
+    let shown = api.together.overview.get(frame.revision, read(api.clone())).await?;
+    page(pages::overview(&frame, &shown))
+}
+
+/// What it shows, the same to everybody.
+async fn read(api: Api) -> Result<Arc<Overview>> {
     let (store, longest) = (&api.store, StandingOrder::LongestFirst);
     let running = JobFilter { status: Some(JobStatus::Running), ..JobFilter::default() };
     let some = PageRequest { cursor: None, limit: Some(LINES) };
@@ -40,13 +48,12 @@ async fn overview(State(api): State<Api>, Viewer(token): Viewer) -> Result<Respo
         next: one.next,
     });
     let behind = [Status::Broken, Status::WaitingPreconditions, Status::Converging, Status::Paused];
-    let shown = Overview {
+    Ok(Arc::new(Overview {
         counts: store.status_counts(None).await?.into_iter().collect(),
         waiting: store.standing(&[Status::WaitingManualApproval], longest, LINES).await?,
         failing: store.standing(&[Status::Failed], StandingOrder::NewestFirst, LINES).await?,
         behind: store.standing(&behind, longest, LINES).await?,
         running: store.jobs(&running, &some).await?.items,
         coming: coming.collect(),
-    };
-    page(pages::overview(&frame, &shown))
+    }))
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::StatusCode;
 use axum::response::Response;
 use futures::StreamExt;
 use pvn_scheduler::http::OutputRange;
@@ -64,6 +65,33 @@ async fn a_page_that_missed_something_is_told_at_once_and_the_others_when_it_hap
     assert_eq!(pushed.status, 200);
     let told = event(&mut abreast).await;
     assert!(told.contains("event: change") && !told.contains(&format!("id: {newest}")), "{told}");
+}
+
+/// By default, and with one token: a team shares one often. There is a bound all the same, and
+/// room for others.
+#[tokio::test]
+async fn a_thousand_open_pages_of_one_token_follow() {
+    let service = Service::start().await;
+    let cookie = service.sign_in("viewer").await;
+    let mut pages = Vec::new();
+    let refused = loop {
+        let answer = service.send(browser("GET", "/live", &cookie, "")).await;
+        if answer.status() != StatusCode::OK {
+            break answer.status();
+        }
+        pages.push(body_of(answer));
+        assert!(pages.len() < 10_000, "there is no bound");
+    };
+    assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(pages.len() >= 1000, "{} pages follow", pages.len());
+    // The one too many is read all the same, and others have room.
+    assert_eq!(service.open("/", &cookie).await.status, StatusCode::OK);
+    let other = service.sign_in("admin").await;
+    let answer = service.send(browser("GET", "/live", &other, "")).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    pages.pop();
+    let answer = service.send(browser("GET", "/live", &cookie, "")).await;
+    assert_eq!(answer.status(), StatusCode::OK, "one that is closed makes room");
 }
 
 /// `a`, `x` on stderr, `b`.

@@ -161,6 +161,9 @@ async fn live_output_of_a_running_job_goes_on_until_it_ends() {
             })
             .await
             .unwrap();
+        // The loop tells what it commits; it did not commit this.
+        let pushed = service.post("/v1/applications/app/services/web/push", "{}").await;
+        assert_eq!(pushed.status, StatusCode::OK);
     };
     let (seen, ()) = tokio::join!(events(&service, &path, None), end);
     let bytes: usize = seen
@@ -243,24 +246,25 @@ async fn ends(mut stream: axum::body::BodyDataStream) {
 
 #[tokio::test]
 async fn one_of_many_is_sick_a_token_that_leaves_streams_open_takes_them_from_no_other() {
-    let service = Service::start().await;
+    // Half of the connections are streams, three quarters of which are for one token.
+    let service = Service::with_connections(64).await;
     let mut streams = Vec::new();
-    for _ in 0..192 {
+    for _ in 0..24 {
         streams.push(open(&service, "/v1/events", "viewer").await);
     }
     let refused = service.ask(stream_of("/v1/events", "viewer", None)).await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(
-        refused.detail().starts_with("192 streams of the token `viewer` are open already"),
+        refused.detail().starts_with("24 streams of the token `viewer` are open already"),
         "{}",
         refused.detail()
     );
-    for _ in 192..256 {
+    for _ in 24..32 {
         streams.push(open(&service, "/v1/events", "admin").await);
     }
     let refused = service.ask(stream_of("/v1/events", "admin", None)).await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(refused.detail().starts_with("256 streams are open already"), "{}", refused.detail());
+    assert!(refused.detail().starts_with("32 streams are open already"), "{}", refused.detail());
     drop(streams.remove(0));
     streams.push(open(&service, "/v1/events", "viewer").await);
 }
@@ -290,24 +294,6 @@ async fn a_stream_ends_with_its_token() {
     }
     let answer = service.ask(request("GET", "/v1/events", Some("viewer"), Body::empty())).await;
     assert!(answer.detail().contains("the token `viewer` was revoked"));
-}
-
-#[tokio::test]
-async fn streams_are_bounded() {
-    let service = Service::start().await;
-    let ask = || stream_of("/v1/events?after=0", "viewer", None);
-    let mut open = Vec::new();
-    let refused = loop {
-        let answer = service.send(ask()).await;
-        if answer.status() != StatusCode::OK {
-            break answer;
-        }
-        open.push(answer);
-        assert!(open.len() < 10_000, "there is no bound");
-    };
-    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-    open.pop();
-    assert_eq!(service.send(ask()).await.status(), StatusCode::OK, "a closed one makes room");
 }
 
 #[tokio::test(flavor = "multi_thread")]
