@@ -5,14 +5,16 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use reqwest::header;
+use tests::open_page::{OpenPage, allow_many};
 use tests::person::Person;
 use tests::scale::{self, percentiles, row};
 use tests::scheduler::{Scheduler, Start};
+use tests::wait::PATIENCE;
 use tests::{cpu, wait};
 
 const SERVICES: usize = 1_000;
@@ -27,6 +29,12 @@ const CHANGES: usize = 50;
 
 /// Pages that are open at once, where nothing else is asked for.
 const OPEN_PAGES: usize = 1_000;
+
+/// How many of them look at a time: as many as there are cores for it.
+const LOOKERS: usize = 4;
+
+/// For how long nothing changes.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// The service whose pages are asked for and which changes.
 const SERVICE: &str = "/applications/app/services/s7";
@@ -93,47 +101,6 @@ fn timed(person: &Person, path: &str) -> (f64, usize) {
     (start.elapsed().as_secs_f64() * 1_000.0, page.len())
 }
 
-/// A page that is open and listens.
-struct OpenPage {
-    connection: TcpStream,
-    heard: String,
-}
-
-impl OpenPage {
-    /// Opens the stream of a page, of one service or of everything.
-    fn of(person: &Person, query: &str) -> Self {
-        let host = person.url().trim_start_matches("http://");
-        let mut connection = TcpStream::connect(host).expect("the daemon takes connections");
-        let request = format!(
-            "GET /live?{query} HTTP/1.1\r\nHost: {host}\r\nCookie: {}\r\nAccept: \
-             text/event-stream\r\n\r\n",
-            person.cookie()
-        );
-        connection.write_all(request.as_bytes()).expect("the daemon reads");
-        connection.set_nonblocking(true).expect("a connection can be looked at");
-        Self { connection, heard: String::new() }
-    }
-
-    /// Whether it has heard of this many changes.
-    fn has_heard(&mut self, changes: usize) -> bool {
-        let mut piece = [0; 4096];
-        loop {
-            match self.connection.read(&mut piece) {
-                Ok(0) => panic!("the stream ended: {}", self.heard),
-                Ok(bytes) => self.heard += &String::from_utf8_lossy(&piece[..bytes]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => panic!("the stream broke: {error}"),
-            }
-        }
-        assert!(
-            self.heard.is_empty() || self.heard.starts_with("HTTP/1.1 200"),
-            "the stream was refused: {}",
-            self.heard
-        );
-        self.heard.matches("event: change").count() >= changes
-    }
-}
-
 /// Pauses and resumes a channel whose page is open: from before the order is sent to the page,
 /// asked for because its stream said so, which shows it. Milliseconds.
 fn seen(scheduler: &Scheduler, admin: &Person) -> Vec<f64> {
@@ -143,7 +110,7 @@ fn seen(scheduler: &Scheduler, admin: &Person) -> Vec<f64> {
     let mut times = Vec::new();
     for change in 0..CHANGES {
         std::thread::park_timeout(Duration::from_millis(300));
-        let heard = open.heard.matches("event: change").count();
+        let heard = open.changes;
         let (order, shown) = [("pause", "/resume\""), ("resume", "/pause\"")][change % 2];
         let start = Instant::now();
         set(scheduler, order);
@@ -159,38 +126,132 @@ fn seen(scheduler: &Scheduler, admin: &Person) -> Vec<f64> {
 
 /// Pauses or resumes the channel that changes, by the API.
 fn set(scheduler: &Scheduler, order: &str) {
-    let path = format!("/v1{SERVICE}/channels/c0/{order}");
+    order_of(scheduler, SERVICE, order);
+}
+
+/// The same of any service.
+fn order_of(scheduler: &Scheduler, service: &str, order: &str) {
+    let path = format!("/v1{service}/channels/c0/{order}");
     let request = scheduler.http(reqwest::Method::POST, &path).bearer_auth(scheduler.token());
     let request = request.header(header::CONTENT_TYPE, "application/json").body("{}");
     let answer = request.send().expect("the daemon answers");
     assert!(answer.status().is_success(), "{path}: {}", answer.status());
 }
 
-/// Opens so many overviews, each of which concerns whatever happens, and changes something.
-fn many(scheduler: &Scheduler, open: usize) {
-    let made = scheduler.json(&["auth", "token", "create", "others", "--role", "viewer"]);
-    let token = made["token"].as_str().expect("a new token is told");
-    let people = [scheduler.token(), token.to_owned()];
-    let people = people.map(|token| Person::signed_in(scheduler, &token));
-    let before = cpu::resident_mib(scheduler.pid());
-    let mut pages: Vec<_> = (0..open).map(|number| OpenPage::of(&people[number % 2], "")).collect();
-    let told = |pages: &mut [OpenPage], changes: usize| {
-        wait::until("every page to be told", || {
-            let late = pages.iter_mut().filter_map(|page| (!page.has_heard(changes)).then_some(()));
+/// Where the page of a service is.
+fn service_path(number: usize) -> String {
+    format!("/applications/app/services/s{number}")
+}
+
+/// Pages that are open: each looks when it is told, until it shows what it should.
+struct Crowd<'a> {
+    person: &'a Person,
+    pages: Vec<(OpenPage, String)>,
+    /// What a page that has seen the change shows.
+    shown: &'a str,
+}
+
+impl<'a> Crowd<'a> {
+    fn of(person: &'a Person, pages: Vec<(OpenPage, String)>, shown: &'a str) -> Self {
+        let mut crowd = Self { person, pages, shown };
+        wait::until("every page to be told of what it missed", || {
+            let late =
+                crowd.pages.iter_mut().filter_map(|(page, _)| (!page.has_heard(1)).then_some(()));
             (late.count() == 0).then_some(())
         });
-    };
-    told(&mut pages, 1);
+        crowd
+    }
+
+    /// Changes something: the milliseconds until the last page was told, and until the last one
+    /// shows it.
+    fn sees(&mut self, change: impl FnOnce() + Send) -> [f64; 2] {
+        let before: Vec<_> = self.pages.iter().map(|(page, _)| page.changes).collect();
+        let (person, shown) = (self.person, self.shown);
+        let has_seen: Vec<_> = self.pages.iter().map(|_| AtomicBool::new(false)).collect();
+        let start = Instant::now();
+        let mut told = 0.0;
+        let (send, looks) = mpsc::channel::<(usize, String)>();
+        let looks = Mutex::new(looks);
+        let (looks, has_seen) = (&looks, &has_seen);
+        std::thread::scope(|scope| {
+            scope.spawn(change);
+            // Dropped at the end, which ends those who look.
+            let send = send;
+            for _ in 0..LOOKERS {
+                scope.spawn(move || {
+                    let next = || looks.lock().expect("nobody panics with it").recv();
+                    while let Ok((number, path)) = next() {
+                        if person.page(&path).contains(shown) {
+                            has_seen[number].store(true, Ordering::SeqCst);
+                        }
+                    }
+                });
+            }
+            let mut known = before.clone();
+            while !has_seen.iter().all(|seen| seen.load(Ordering::SeqCst)) {
+                assert!(start.elapsed() < PATIENCE, "not every page shows {shown}");
+                for (number, (page, path)) in self.pages.iter_mut().enumerate() {
+                    page.has_heard(1);
+                    if page.changes > known[number] {
+                        known[number] = page.changes;
+                        send.send((number, path.clone())).expect("somebody looks");
+                    }
+                }
+                if told == 0.0 && known.iter().zip(&before).all(|(known, before)| known > before) {
+                    told = milliseconds(start);
+                }
+                std::thread::park_timeout(Duration::from_millis(2));
+            }
+        });
+        [told, milliseconds(start)]
+    }
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1_000.0
+}
+
+/// Opens so many pages by one token, and changes something: overviews, which whatever happens
+/// concerns, and pages of a service each.
+fn many(scheduler: &Scheduler, open: usize) {
+    allow_many();
+    let person = Person::signed_in(scheduler, &scheduler.token());
+    let (own, before) = (|| cpu::seconds(scheduler.pid())[0], cpu::resident_mib(scheduler.pid()));
+    let overviews = (0..open).map(|_| (OpenPage::of(&person, ""), "/".to_owned())).collect();
+    let mut crowd = Crowd::of(&person, overviews, ">Paused<");
     // Longer than the longest rest that so many take.
     std::thread::park_timeout(Duration::from_secs(6));
     let memory = cpu::resident_mib(scheduler.pid()) - before;
     row(&format!("memory of {open} open pages"), memory, "MiB", "");
     row("memory of an open page", 1024.0 * memory / open as f64, "KiB", "");
-    let [spent, _] = cpu::seconds(scheduler.pid());
-    let start = Instant::now();
-    set(scheduler, "pause");
-    told(&mut pages, 2);
-    row("a change to the last of them told", start.elapsed().as_secs_f64() * 1_000.0, "ms", "");
-    let spent = cpu::seconds(scheduler.pid())[0] - spent;
-    row("CPU of telling all of them", spent * 1_000.0, "ms", "");
+    let spent = own();
+    std::thread::park_timeout(IDLE);
+    row("CPU while nothing changes", 100.0 * (own() - spent) / IDLE.as_secs_f64(), "%", "");
+    let spent = own();
+    let [told, seen] = crowd.sees(|| set(scheduler, "pause"));
+    row("a change, to the last of so many overviews told", told, "ms", "");
+    row("the same, to the last that shows it", seen, "ms", "");
+    row("CPU of both", (own() - spent) * 1_000.0, "ms", "");
+    drop(crowd);
+    set(scheduler, "resume");
+    let all = |order: &str| {
+        for number in 0..open.min(SERVICES) {
+            order_of(scheduler, &service_path(number), order);
+        }
+    };
+    let spent = own();
+    all("pause");
+    row("CPU of a change of so many services, unseen", (own() - spent) * 1_000.0, "ms", "");
+    all("resume");
+    let page = |number: usize| {
+        let query = format!("application=app&service=s{}", number % SERVICES);
+        (OpenPage::of(&person, &query), format!("{}?channel=c0", service_path(number % SERVICES)))
+    };
+    let mut crowd = Crowd::of(&person, (0..open).map(page).collect(), "/resume\"");
+    std::thread::park_timeout(Duration::from_secs(6));
+    let spent = own();
+    let [told, seen] = crowd.sees(|| all("pause"));
+    row("the same, each with its page open, to the last told", told, "ms", "");
+    row("to the last that shows it", seen, "ms", "");
+    row("CPU of all that", (own() - spent) * 1_000.0, "ms", "");
 }

@@ -16,6 +16,7 @@ pub mod example;
 pub mod files;
 pub mod http;
 pub mod listener;
+pub mod open_page;
 pub mod person;
 pub mod poison;
 pub mod port;
