@@ -52,8 +52,11 @@ mod packages;
 mod pages;
 mod pages_access;
 mod pages_glass;
+mod pages_open;
 mod pages_output;
 mod pages_phone;
+
+mod pages_records;
 mod plan_secrets;
 mod plans;
 mod private_files;

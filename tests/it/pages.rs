@@ -115,7 +115,8 @@ fn a_person_approves_a_plan_and_watches_it_converge() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
-fn instances(scheduler: &Scheduler) -> PathBuf {
+/// Where service instances keep what is theirs.
+pub(crate) fn instances(scheduler: &Scheduler) -> PathBuf {
     scheduler.data().join("instances")
 }
 

@@ -6,13 +6,37 @@ use tests::skip;
 
 use crate::pages::{all_pages, sign_in, signed_in};
 
+/// The script of axe-core, where there is one.
+fn axe() -> Option<String> {
+    std::env::var_os("PVN_AXE").and_then(|path| std::fs::read_to_string(path).ok())
+}
+
+/// What axe-core finds wrong with the page that is shown.
+fn violations(browser: &Browser, axe: &str) -> Vec<String> {
+    browser.script(axe);
+    let found = browser.script(
+        "return axe.run(document).then((told) => told.violations.map((one) => one.id + ': ' + \
+         one.nodes.map((node) => node.html).slice(0, 3).join(' ')))",
+    );
+    let found = found.as_array().expect("axe answers with a list");
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// Fails where axe-core finds something wrong with the page that is shown. Where there is none the
+/// test of every page says so.
+#[track_caller]
+pub(crate) fn passes_the_checks(browser: &Browser) {
+    if let Some(axe) = axe() {
+        let found = violations(browser, &axe);
+        assert!(found.is_empty(), "{}: {}", browser.path(), found.join("\n"));
+    }
+}
+
 /// No violation on any page, in light and in dark, of the checks that axe-core has.
 #[test]
 fn every_page_passes_the_checks_of_accessibility() {
     let test = "every_page_passes_the_checks_of_accessibility";
-    let Some(source) =
-        std::env::var_os("PVN_AXE").and_then(|path| std::fs::read_to_string(path).ok())
-    else {
+    let Some(source) = axe() else {
         return skip::skipped(test, "PVN_AXE names no axe.min.js (`npm pack axe-core` has one)");
     };
     let Some((scheduler, browser)) = signed_in(test) else { return };
@@ -23,13 +47,8 @@ fn every_page_passes_the_checks_of_accessibility() {
         browser.look(look);
         for (name, path) in &pages {
             browser.open(path);
-            browser.script(&source);
-            let violations = browser.script(
-                "return axe.run(document).then((told) => told.violations.map((one) => one.id + \
-                 ': ' + one.nodes.map((node) => node.html).slice(0, 3).join(' ')))",
-            );
-            let violations = violations.as_array().expect("axe answers with a list").clone();
-            found.extend(violations.iter().map(|one| format!("{name}, {}: {one}", look.name)));
+            let wrong = violations(&browser, &source);
+            found.extend(wrong.iter().map(|one| format!("{name}, {}: {one}", look.name)));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
