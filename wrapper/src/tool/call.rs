@@ -31,8 +31,10 @@ use crate::{raw, signals};
 /// and one that is larger is not what we asked for.
 const ANSWER_LIMIT_BYTES: usize = 64 << 20;
 
-/// Most bytes of a stream's end that are kept: where a tool says why it failed.
-const WORDS_LIMIT_BYTES: usize = 64 << 10;
+/// Most bytes of a stream's end that are kept: where a tool says why it failed. What terraform says
+/// in its own name stands before what failed in resources, with 8 KiB of what each one's program
+/// printed.
+const WORDS_LIMIT_BYTES: usize = 1 << 20;
 
 /// How long a pipe is read on after its tool has ended: somebody else may hold it open.
 const LEFT_OPEN: Duration = Duration::from_secs(1);

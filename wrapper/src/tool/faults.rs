@@ -2,6 +2,8 @@
 //! each line with the versions in which it was seen. The one place where a tool's text decides
 //! anything; where none of it fits, the tool's own code stands. Called by the tools.
 
+use schema::shown;
+
 use super::call::CallEnd;
 use super::{Fault, said};
 use crate::signals;
@@ -27,7 +29,8 @@ const LEAST_CHARS: usize = 120;
 
 /// A failure that exists only as text.
 pub(super) struct KnownFault {
-    /// Any of these, on one line of standard error.
+    /// Any of these, on one line of what the tool says in its own name; one that begins as an error
+    /// does begins the line.
     pub(super) texts: &'static [&'static str],
     /// Where each was seen.
     #[cfg_attr(not(test), expect(dead_code, reason = "for whoever looks after a new version"))]
@@ -51,11 +54,19 @@ impl KnownFault {
     }
 }
 
-/// The first line of the table that fits what a tool said.
+/// The first line of the table that fits what a tool said. `said` is the tool's own: what it quotes
+/// of others, such as the programs that it runs, may have any of the texts.
 pub(super) fn find(table: &'static [KnownFault], said: &str) -> Option<&'static KnownFault> {
+    let has = |line: &str, text: &str| {
+        if begins_with(text, ERRORS) { line.starts_with(text) } else { line.contains(text) }
+    };
     table
         .iter()
-        .find(|known| said.lines().any(|line| known.texts.iter().any(|text| line.contains(text))))
+        .find(|known| said.lines().any(|line| known.texts.iter().any(|text| has(line, text))))
+}
+
+fn begins_with(line: &str, starts: &[&str]) -> bool {
+    starts.iter().any(|start| line.starts_with(start))
 }
 
 /// What a call comes to that a signal ended, or a program within it, as its code says. Whoever
@@ -80,18 +91,21 @@ pub(super) fn killed(ended: &CallEnd, call: &str) -> Option<Fault> {
     } else if number == signals::Number::from(KILLED - 128) {
         why.push_str(": by somebody, or because memory ran out, which the log of the kernel tells");
     }
-    Some(Fault::failed(why + &reason(&ended.words)))
+    // What it said before may be about anything; an error was about this call.
+    let error = first_error(&ended.words).map_or_else(String::new, |error| format!(": {error}"));
+    Some(Fault::failed(why + &error))
 }
 
-/// What a failure of a tool comes to: known by its text, else by its code.
-pub(super) fn of(table: &'static [KnownFault], ended: &CallEnd, call: &str) -> Fault {
+/// What a failure of a tool comes to: known by its text, else by its code. `own`: what of its words
+/// the tool says in its own name.
+pub(super) fn of(table: &'static [KnownFault], own: &str, ended: &CallEnd, call: &str) -> Fault {
     if let Some(killed) = killed(ended, call) {
         return killed;
     }
     let CallEnd { code, words: said, .. } = ended;
-    match find(table, said) {
+    match find(table, own) {
         Some(known) => {
-            let cause = cause(said, known.texts);
+            let cause = cause(own, known.texts);
             let cause = ERRORS.iter().find_map(|start| cause.strip_prefix(start)).unwrap_or(&cause);
             known.fault("; it says: ", cause.trim_start())
         }
@@ -101,27 +115,75 @@ pub(super) fn of(table: &'static [KnownFault], ended: &CallEnd, call: &str) -> F
 
 /// What a tool says of its failure, behind a colon.
 fn reason(said: &str) -> String {
-    match cause(said, &[]) {
+    match first_error(said).unwrap_or_else(|| said::in_one_line(&without_warnings(said))) {
         said if said.is_empty() => said,
         said => format!(": {said}"),
     }
 }
 
-/// Of what a tool says the first error, with all that it says of that one: it begins with the line
-/// that has one of these texts, or looks like an error where there are none. Without any it is all
-/// that was said.
+/// Of what a tool says the first error, with all that it says of that one.
+fn first_error(said: &str) -> Option<String> {
+    from_line(said, |line| begins_with(line, ERRORS))
+}
+
+/// The error that has one of these texts, or all that was said.
 fn cause(said: &str, texts: &[&str]) -> String {
+    from_line(said, |line| texts.iter().any(|text| line.contains(text)))
+        .unwrap_or_else(|| said::in_one_line(said))
+}
+
+/// The first line that is one, with what follows up to the next error.
+fn from_line(said: &str, is_one: impl Fn(&str) -> bool) -> Option<String> {
     let mut lines = said.lines().map(|line| line.trim_start_matches(['│', '╷', ' ']));
-    let is_any_of =
-        |line: &str, starts: &[&str]| starts.iter().any(|start| line.starts_with(start));
-    let is_error = |line: &&str| {
-        if texts.is_empty() {
-            is_any_of(line, ERRORS)
-        } else {
-            texts.iter().any(|text| line.contains(text))
-        }
+    let first = lines.find(|line| is_one(line))?;
+    let rest = lines.take_while(|line| !begins_with(line, ERRORS) && !begins_with(line, OTHERS));
+    Some(said::in_one_line(&std::iter::once(first).chain(rest).collect::<Vec<_>>().join("\n")))
+}
+
+/// What was said without the warnings that have a frame, which say where they end.
+fn without_warnings(said: &str) -> String {
+    let said = shown::seen(said);
+    let mut is_in_warning = false;
+    let is_told = |line: &&str| {
+        let framed = line.strip_prefix('│').map(str::trim_start);
+        is_in_warning &= !line.starts_with(['╷', '╵']);
+        is_in_warning |= framed.is_some_and(|line| line.starts_with("Warning:"));
+        !is_in_warning
     };
-    let Some(first) = lines.find(is_error) else { return said::in_one_line(said) };
-    let rest = lines.take_while(|line| !is_any_of(line, ERRORS) && !is_any_of(line, OTHERS));
-    said::in_one_line(&std::iter::once(first).chain(rest).collect::<Vec<_>>().join("\n"))
+    said.lines().filter(is_told).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WARNING: &str = "There are problems:\n╷\n│ Warning: Unable to open the file\n│\n│ The \
+                           file \"/root/.terraformrc\" does not exist.\n╵\n";
+
+    #[test]
+    fn a_death_by_a_signal_is_told_without_what_was_said_of_something_else() {
+        let told = |signal, code, said: &str| {
+            let ended = CallEnd { signal, ..CallEnd::failed(code, said) };
+            killed(&ended, "terraform plan").unwrap().why
+        };
+        let killed = told(Some(9), 137, WARNING);
+        assert!(killed.starts_with("`terraform plan` was killed by SIGKILL: by "), "{killed}");
+        assert!(killed.ends_with("which the log of the kernel tells"), "{killed}");
+        let within = told(None, 137, &format!("{WARNING}creating x\n"));
+        assert!(
+            within.contains("is killed by SIGKILL") && !within.contains("creating"),
+            "{within}"
+        );
+        let crashed = told(None, 134, &format!("{WARNING}\nError: the plugin crashed\n"));
+        assert!(crashed.ends_with("by SIGABRT: Error: the plugin crashed"), "{crashed}");
+    }
+
+    #[test]
+    fn a_warning_is_no_reason() {
+        let told = |said: &str| of(&[], "", &CallEnd::failed(1, said), "terraform plan").why;
+        assert_eq!(
+            told(&format!("{WARNING}no such command\n")),
+            "`terraform plan` failed with exit code 1: There are problems: no such command"
+        );
+    }
 }

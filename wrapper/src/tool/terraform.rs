@@ -20,6 +20,7 @@ use crate::exit;
 use crate::spawn::{Environment, variable};
 
 mod check;
+mod diagnostic;
 mod info;
 mod lock;
 mod plan;
@@ -253,7 +254,8 @@ impl Terraform<'_> {
         if self.caller.is_stopped() {
             return ended.stopped(&call);
         }
-        lock::fault(&ended.words, self.program).unwrap_or_else(|| faults::of(FAULTS, ended, &call))
+        let own = diagnostic::own_errors(&ended.words);
+        lock::fault(&own, self.program).unwrap_or_else(|| faults::of(FAULTS, &own, ended, &call))
     }
 
     /// Calls it, and takes any code but 0 for a failure.

@@ -22,8 +22,9 @@ pub(super) fn is_of_place(fault: &Fault) -> bool {
     is_of_region || fault.code == exit::TRY_AGAIN
 }
 
-/// Failures that exist only as text. What the tool said is put behind the words.
-const FAULTS: &[KnownFault] = &[
+/// Failures of AWS that exist only as text: its message begins so. What the tool said is put behind
+/// the words.
+const MESSAGES: &[KnownFault] = &[
     KnownFault {
         texts: &["Creation of service was not idempotent"],
         seen: "reported of AWS by 2026, not run here",
@@ -43,6 +44,10 @@ const FAULTS: &[KnownFault] = &[
         may_pass: true,
         words: "others register revisions of this family at the same time; the next try does it",
     },
+];
+
+/// The same of the CLI itself, which are no answers of AWS.
+const FAULTS: &[KnownFault] = &[
     KnownFault {
         texts: &[
             "Could not connect to the endpoint URL",
@@ -170,9 +175,14 @@ struct AwsError<'a> {
 }
 
 /// Reads `An error occurred (CODE) when calling the OPERATION operation: MESSAGE`, with or without
-/// `(reached max retries: N)` before the colon.
+/// `(reached max retries: N)` before the colon: the first that begins a line, for a message may
+/// quote another, as of a call that AWS made itself.
 fn parse(said: &str) -> Option<AwsError<'_>> {
-    said.rmatch_indices(OCCURRED).find_map(|(at, _)| {
+    said.match_indices(OCCURRED).find_map(|(at, _)| {
+        let before = said[..at].rsplit('\n').next().unwrap_or_default().trim();
+        if !before.is_empty() && !OWN_ERRORS.contains(&before) {
+            return None;
+        }
         let rest = &said[at + OCCURRED.len()..];
         let (code, rest) = rest.split_once(") when calling the ")?;
         let (operation, rest) = rest.split_once(" operation")?;
@@ -191,15 +201,19 @@ pub(super) fn fault(call: &str, ended: &CallEnd) -> Fault {
     }
     let CallEnd { code: exit_code, words: said, .. } = ended;
     let error = parse(said);
-    if let Some(known) = faults::find(FAULTS, said) {
-        let told = error
-            .map_or_else(|| reason(said, known.texts), |error| said::in_one_line(error.message));
-        return known.fault(&format!(": `{call}`: "), &told);
-    }
+    let before = format!(": `{call}`: ");
     let Some(error) = error else {
+        if let Some(known) = faults::find(FAULTS, said) {
+            return known.fault(&before, &reason(said, known.texts));
+        }
         let told = reason(said, &[]);
         return Fault::failed(format!("`{call}` failed with exit code {exit_code}: {told}"));
     };
+    let begins =
+        |known: &&KnownFault| known.texts.iter().any(|text| error.message.starts_with(text));
+    if let Some(known) = MESSAGES.iter().find(begins) {
+        return known.fault(&before, &said::in_one_line(error.message));
+    }
     let told = format!("{}: {}", error.code, said::in_one_line(error.message));
     if let Some(action) = refused(&error, call) {
         return Fault::failed(format!(
@@ -283,6 +297,25 @@ mod tests {
     }
 
     #[test]
+    fn an_error_that_a_message_quotes_is_not_the_one_that_occurred() {
+        let quoted = "An error occurred (ThrottlingException) when calling the AssumeRole \
+                      operation: Rate exceeded";
+        for message in [
+            format!("Unable to assume the role: {quoted}"),
+            format!("Unable to assume the role:\n  - {quoted}"),
+            "the hook said: Could not connect to the endpoint URL".to_owned(),
+            "the hook said: Creation of service was not idempotent.".to_owned(),
+        ] {
+            let said = format!(
+                "\nAn error occurred (InvalidParameterException) when calling the UpdateService \
+                 operation: {message}\n"
+            );
+            check(&said, 1, &["was refused: InvalidParameterException: "]);
+        }
+        check(&format!("Error when retrieving credentials from a process: {quoted}"), 1, &["255"]);
+    }
+
+    #[test]
     fn what_passes_is_tried_again_and_what_does_not_says_what_to_do() {
         let occurred = |code: &str, message: &str| {
             format!(
@@ -342,6 +375,6 @@ mod tests {
 
     #[test]
     fn each_text_says_where_it_was_seen() {
-        assert!(FAULTS.iter().all(|known| !known.seen.is_empty()));
+        assert!(MESSAGES.iter().chain(FAULTS).all(|known| !known.seen.is_empty()));
     }
 }

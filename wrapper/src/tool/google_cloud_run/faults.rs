@@ -126,9 +126,24 @@ pub(super) fn is_of_home(fault: &Fault) -> bool {
     fault.why.starts_with(NO_HOME)
 }
 
+/// The failure as it is known, by what gcloud says last as its error. It may say nothing in that
+/// form where it cannot begin, as without a HOME: then by all of it.
+fn known(said: &str) -> Option<&'static KnownFault> {
+    let own = own_error(said);
+    faults::find(FAULTS, &own.map_or_else(|| said.to_owned(), |own| own.join("\n")))
+}
+
+/// The lines of the error that gcloud says last.
+fn own_error(said: &str) -> Option<Vec<&str>> {
+    let lines: Vec<&str> = said.lines().collect();
+    let at = lines.iter().rposition(|line| line.starts_with(ERROR))?;
+    let more = lines[at + 1..].iter().take_while(|line| !line.trim().is_empty());
+    Some(std::iter::once(&lines[at]).chain(more).copied().collect())
+}
+
 /// Whether it is known of a failed call what it is that failed.
 pub(super) fn is_known(ended: &CallEnd) -> bool {
-    faults::find(FAULTS, &ended.words).is_some() || faults::killed(ended, "").is_some()
+    known(&ended.words).is_some() || faults::killed(ended, "").is_some()
 }
 
 /// What a failed call comes to.
@@ -138,7 +153,7 @@ pub(super) fn of(ended: &CallEnd, call: &str) -> Fault {
     }
     let CallEnd { code, words: said, .. } = ended;
     let sentence = sentence(said);
-    match faults::find(FAULTS, said) {
+    match known(said) {
         Some(known) => known.fault(": ", &sentence),
         None if sentence.is_empty() => {
             Fault::failed(format!("`{call}` failed with exit code {code}"))
@@ -151,18 +166,15 @@ pub(super) fn of(ended: &CallEnd, call: &str) -> Fault {
 /// what follows up to an empty line: behind that it says how it is used. Where it says nothing in
 /// that form, all of it.
 fn sentence(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().collect();
-    let Some(at) = lines.iter().rposition(|line| line.starts_with(ERROR)) else {
-        return said::in_one_line(said);
-    };
-    let first = &lines[at][ERROR.len()..];
+    let Some(own) = own_error(said) else { return said::in_one_line(said) };
+    let first = &own[0][ERROR.len()..];
     let first = match first.split_once(") ") {
         Some((command, rest)) if command.starts_with("(gcloud") => rest,
         _ => first,
     };
-    let more = lines[at + 1..].iter().take_while(|line| !line.trim().is_empty());
     // Of which type a part of an answer is says nothing of the failure, nor what is to be run.
-    let more = more.filter(|line| !line.contains("@type") && !line.starts_with("Please run:"));
+    let more =
+        own[1..].iter().filter(|line| !line.contains("@type") && !line.starts_with("Please run:"));
     said::in_one_line(&std::iter::once(&first).chain(more).copied().collect::<Vec<_>>().join("\n"))
 }
 

@@ -65,6 +65,13 @@ const FAULTS: &[KnownFault] = &[
     },
 ];
 
+/// How its lines begin that are about something else than the one before.
+const ERROR: &str = "error:";
+const WARNING: &str = "warning:";
+
+/// What it says of a program that threw something.
+const EXCEPTION: &str = "exception:";
+
 /// What Pulumi says last of any failure, and of none why.
 const SAYS_NOTHING: &[&str] = &["update failed", "preview failed"];
 
@@ -85,27 +92,40 @@ pub(super) struct Failed<'a> {
 /// What it comes to.
 pub(super) fn of(failed: &Failed<'_>) -> Fault {
     let Failed { ended, reason, program, step, stack } = failed;
-    let said = &ended.words;
+    let own = own_error(&ended.words);
     let word = shown::shell_word(stack);
-    if let Some(holder) = lock_holder(said) {
+    if let Some(holder) = lock_holder(&own) {
         return Fault::again(format!(
             "the stack `{stack}` is locked by {holder}; it is free when that run ends; if nothing \
              runs there any more, `{program} cancel --stack {word} --yes` frees it"
         ));
     }
-    if said.contains(NO_STACK) {
+    if own.contains(NO_STACK) {
         return Fault::failed(format!(
             "there is no stack `{stack}` in this backend: see that its name and PULUMI_BACKEND_URL \
              (or the login) are right; `{program} stack init {word}` makes it"
         ));
     }
     let call = format!("{program} {step}");
-    match (faults::find(FAULTS, said), reason) {
+    match (faults::find(FAULTS, &own), reason) {
         (None, Some(reason)) => faults::killed(ended, &call).unwrap_or_else(|| {
             Fault::failed(format!("`{call}` failed with exit code {}: {reason}", ended.code))
         }),
-        _ => faults::of(FAULTS, ended, &call),
+        _ => faults::of(FAULTS, &own, ended, &call),
     }
+}
+
+/// The error that Pulumi says first, in its own name, with all that it says of it; empty where it
+/// says none. What a program of the user's threw is no error of Pulumi.
+fn own_error(said: &str) -> String {
+    let said = shown::seen(said);
+    let mut lines = said.lines().skip_while(|line| !line.starts_with(ERROR));
+    let Some(headline) = lines.next() else { return String::new() };
+    if headline.contains(EXCEPTION) {
+        return headline.to_owned();
+    }
+    let rest = lines.take_while(|line| !line.starts_with(ERROR) && !line.starts_with(WARNING));
+    std::iter::once(headline).chain(rest).collect::<Vec<_>>().join("\n")
 }
 
 /// Who has the lock, and since when, if that is why.
@@ -269,6 +289,26 @@ mod tests {
             (code, why.as_str()),
             (1, "`poetry run pulumi up` failed with exit code 1: web (a:b:C): quota exceeded")
         );
+    }
+
+    #[test]
+    fn what_others_say_is_not_pulumis_failure() {
+        let reason = "web (a:b:C): deploy failed";
+        for said in [
+            "dial tcp 10.0.0.1:443: connect: connection refused\nerror: update failed\n",
+            "warning: retrying after [503]\nerror: update failed\n",
+            "error: update failed\nerror: the stack is currently locked by 1 lock(s)\n",
+            "inner: no stack named 'x' found\nerror: update failed\n",
+            "error: Program failed with an unhandled exception:\nE: connection refused\n",
+            "it says error: PULUMI_ACCESS_TOKEN must be set\n",
+        ] {
+            let (code, why) = fault(1, said, Some(reason));
+            assert_eq!(code, 1, "{said}: {why}");
+            assert!(why.ends_with(&format!("exit code 1: {reason}")), "{said}: {why}");
+        }
+        let sdk = "\u{1b}[31merror: \u{1b}[0mread meta.yaml: send request failed\ncaused by: dial: \
+                   connection refused\n";
+        assert_eq!(fault(1, sdk, None).0, 75);
     }
 
     #[test]

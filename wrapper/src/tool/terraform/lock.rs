@@ -1,6 +1,7 @@
 //! Whose the lock of a state is, which only the text says. Called by `terraform`.
 
 use super::super::{Fault, said};
+use super::diagnostic::ERROR;
 
 /// Both seen with terraform 1.11.4 and tofu 1.12.6.
 const MESSAGE: &str = "Error message:";
@@ -8,20 +9,24 @@ const INFO: &str = "Lock Info:";
 const LOCKED: &str = "Error: Error acquiring the state lock";
 
 /// The failure of a call that found the state locked: whose it is, since when, what would free it.
-pub(super) fn fault(said: &str, program: &str) -> Option<Fault> {
-    said.lines().find(|line| line.contains(LOCKED))?;
-    // `  Who:       root@host`, behind the frame that terraform draws.
+/// `own`: terraform's own errors.
+pub(super) fn fault(own: &str, program: &str) -> Option<Fault> {
+    // That error, with all that it says, and nothing of another.
+    let said: Vec<&str> = own.lines().skip_while(|line| !line.starts_with(LOCKED)).collect();
+    let (headline, body) = said.split_first()?;
+    let body = body.iter().take_while(|line| !line.starts_with(ERROR));
+    let said = [headline].into_iter().chain(body).copied().collect::<Vec<_>>().join("\n");
+    // `  Who:       root@host`.
     let field = |name: &str| {
         said.lines().find_map(|line| {
-            let line = line.trim_start_matches(['│', ' ']);
-            let value = line.strip_prefix(name)?.strip_prefix(':')?.trim();
+            let value = line.trim_start().strip_prefix(name)?.strip_prefix(':')?.trim();
             (!value.is_empty()).then(|| value.to_owned())
         })
     };
-    if field("ID").is_none() && held_by(said).is_none() {
+    if field("ID").is_none() && held_by(&said).is_none() {
         // Nobody has it: it cannot be written, or its place cannot be reached.
         // It may go on in the next line, up to one that is empty.
-        let lines = said.lines().map(|line| line.trim_start_matches(['│', ' ']));
+        let lines = said.lines().map(str::trim_start);
         let message = lines.skip_while(|line| !line.starts_with(MESSAGE));
         let message: Vec<&str> =
             message.take_while(|line| !line.is_empty() && !line.starts_with(INFO)).collect();
@@ -29,7 +34,7 @@ pub(super) fn fault(said: &str, program: &str) -> Option<Fault> {
         return Some(Fault::failed(format!("the lock of the state cannot be taken: {why}")));
     }
     let mut why = "the state is locked".to_owned();
-    let id = match held_by(said) {
+    let id = match held_by(&said) {
         // The backend `http` shows the lock that this run asked for as the one that is held.
         Some(id) if field("ID").as_deref() != Some(id) => {
             why.push_str(&format!(" under the ID {id}, and its backend does not say by whom"));
@@ -64,7 +69,12 @@ fn held_by(said: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::diagnostic::own_errors;
     use super::*;
+
+    fn fault(said: &str, program: &str) -> Option<Fault> {
+        super::fault(&own_errors(said), program)
+    }
 
     #[test]
     fn a_lock_is_told_with_its_owner() {
@@ -73,7 +83,7 @@ mod tests {
                     c0ffee\n│   Path:      terraform.tfstate\n│   Operation: \
                     OperationTypeApply\n│   Who:       root@vm\n│   Version:   1.11.4\n│   \
                     Created:   2026-11-28 06:00:00 +0000 UTC\n│   Info:      \n";
-        let fault = fault(said, "terraform").unwrap();
+        let fault = self::fault(said, "terraform").unwrap();
         assert_eq!(
             (fault.code, fault.why.as_str()),
             (
@@ -84,6 +94,11 @@ mod tests {
             )
         );
         assert!(super::fault("Error: something else", "tofu").is_none());
+        // What another error says is not about this lock.
+        let after = "Error: Error acquiring the state lock\n\nError message: held\nLock Info:\n  ID:  \
+                     a\n\nError: Another\n  Who:  nobody\n";
+        let why = super::fault(after, "tofu").unwrap().why;
+        assert!(!why.contains("nobody") && why.contains("force-unlock a"), "{why}");
     }
 
     #[test]
@@ -91,7 +106,7 @@ mod tests {
         let said = "Error: Error acquiring the state lock\n\nError message: open \
                     .terraform.tfstate.lock.info: no space left on device\nLock Info:\n  ID:        \
                     \n  Path:      \n";
-        let fault = fault(said, "terraform").unwrap();
+        let fault = self::fault(said, "terraform").unwrap();
         assert_eq!(fault.code, 1);
         assert_eq!(
             fault.why,

@@ -13,6 +13,7 @@ use schema::wire::INSTANCE_VARIABLE;
 
 use super::super::call::CallEnd;
 use super::super::{Fault, said};
+use super::diagnostic::own_errors;
 use crate::spawn::{Environment, variable};
 
 /// Where terraform puts a state that it could not save, beside the configuration. Seen with
@@ -87,10 +88,11 @@ impl UnsavedState {
             let own = self.own.as_ref().filter(|own| std::fs::rename(&unsaved, own).is_ok());
             return Some(self.kept_in(own.unwrap_or(&unsaved), "the apply did its work"));
         }
-        if !NOT_SAVED.iter().any(|text| ended.words.contains(text)) {
+        let own = own_errors(&ended.words);
+        if !own.lines().any(|line| NOT_SAVED.iter().any(|text| line.starts_with(text))) {
             return None;
         }
-        let words = said::in_one_line(&ended.words);
+        let words = said::in_one_line(&own);
         let lost = self.lost.as_ref().filter(|lost| std::fs::write(lost, &words).is_ok());
         Some(lost_for_good("the apply", lost.map(PathBuf::as_path)))
     }

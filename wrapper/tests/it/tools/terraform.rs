@@ -9,6 +9,7 @@ use super::{finds, found};
 use crate::run::{Run, Wrapper, until, write_program};
 use crate::skipped;
 
+mod provisioners;
 mod surroundings;
 mod unsaved;
 

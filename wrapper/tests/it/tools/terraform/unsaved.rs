@@ -5,13 +5,13 @@ use fakes::terraform_state::StateServer;
 use super::*;
 
 /// Channels whose jobs work in one directory, each with a state in a backend that has no room.
-struct Unsaved {
+pub(super) struct Unsaved {
     world: World,
     states: StateServer,
 }
 
 impl Unsaved {
-    fn new(test: &str) -> Option<Self> {
+    pub(super) fn new(test: &str) -> Option<Self> {
         let world = World::new(test)?;
         let states = StateServer::listening("127.0.0.1:0");
         std::fs::write(world.path("main.tf"), CONFIG.replace("\"local\"", "\"http\"")).unwrap();
@@ -33,11 +33,20 @@ impl Unsaved {
             .env("PVN_JOB_KIND", "apply")
     }
 
-    fn plan(&self, channel: &str) -> Run {
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// From now on the backend takes no state.
+    pub(super) fn fill(&self) {
+        self.states.kept().is_full = true;
+    }
+
+    pub(super) fn plan(&self, channel: &str) -> Run {
         self.job(channel, &["plan"]).run()
     }
 
-    fn apply(&self, channel: &str) -> Wrapper {
+    pub(super) fn apply(&self, channel: &str) -> Wrapper {
         self.world.with_plan(&format!("own of {channel}"), self.job(channel, &["apply"]))
     }
 }
