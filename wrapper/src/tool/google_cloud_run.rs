@@ -148,7 +148,7 @@ impl CloudRun<'_> {
             if ended.code != 0 {
                 return Err(self.fault(&ended, &asked));
             }
-            revisions.push((name.to_owned(), ended.json(&shown(&asked))?));
+            revisions.push((name.to_owned(), named(&ended, &asked, name)?));
         }
         let arguments = self.arguments;
         let place = (arguments.project.as_str(), arguments.region.as_str());
@@ -262,7 +262,7 @@ impl CloudRun<'_> {
         let asked = ["services", "describe", &name];
         let ended = self.gcloud(&asked)?;
         if ended.code == 0 {
-            return Ok(Some(LiveService::new(ended.json(&shown(&asked))?)));
+            return named(&ended, &asked, &name).map(|service| Some(LiveService::new(service)));
         }
         if self.caller.is_stopped() || faults::is_known(&ended) {
             return Err(self.fault(&ended, &asked));
@@ -330,6 +330,19 @@ fn shared(arguments: &CloudRunArguments, environment: &Environment) -> Option<Sh
     .filter_map(named);
     let files: Vec<_> = files.into_iter().chain(named).collect();
     SharedAnswers::to(&question, &files, ELSEWHERE, environment)
+}
+
+/// The document of this name that a call answered; anything else says nothing of it.
+fn named(ended: &CallEnd, asked: &[&str], name: &str) -> Result<Value, Fault> {
+    let document: Value = ended.json(&shown(asked))?;
+    if document["metadata"]["name"] == name {
+        return Ok(document);
+    }
+    Err(Fault::failed(format!(
+        "`{}` printed something else than `{name}`, so nothing is known of it; what it printed is \
+         no answer of gcloud: look whether another program stands in its place",
+        shown(asked)
+    )))
 }
 
 /// A call, for people.

@@ -146,6 +146,21 @@ fn words_that_nobody_knows_are_told_all_the_same() {
 }
 
 #[test]
+fn what_is_no_answer_is_not_taken_for_a_service_that_has_no_versions() {
+    let (.., more) = TOOLS.iter().find(|(program, ..)| *program == "gcloud").unwrap();
+    let other = r#"{"kind": "Service", "metadata": {"name": "other"}}"#;
+    for answer in ["null", "[]", "{}", "true", other] {
+        for step in ["fetch", "apply", "info"] {
+            let world = StandIns::new();
+            world.is("gcloud", &format!("#!/bin/sh\necho '{answer}'\n"), 0o755);
+            let run = world.run("google-cloud-run", step, more);
+            assert_eq!(run.code, 1, "{step} of {answer}: {}", run.stderr);
+            assert!(reason(&run).contains("printed something else than `web`"), "{}", reason(&run));
+        }
+    }
+}
+
+#[test]
 fn a_reason_holds_the_cause_that_stands_in_a_later_line() {
     for (tool, said) in [
         (
