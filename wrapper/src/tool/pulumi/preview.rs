@@ -24,6 +24,10 @@ const LOOKS: &[&str] = &["refresh", "diff"];
 /// made in the place of something else has a step of its own for that.
 const DESTROYS_NOTHING: &[&str] = &["create", "update", "import", "create-replacement"];
 
+/// Steps that a summary does not count: what an `up` that failed has left to be deleted. Source:
+/// `Logical` of Pulumi's steps, 3.260.
+const UNCOUNTED: &[&str] = &["delete-replaced", "remove-pending-replace"];
+
 /// How people say what becomes of a resource, in the order in which it is told; other operations
 /// are called as Pulumi calls them.
 const OPERATIONS: &[(&str, &str)] = &[
@@ -121,11 +125,20 @@ impl Preview {
             .map(PlannedStep::of)
             .collect();
         steps.sort_unstable();
-        Ok(Self { summary, steps })
+        let preview = Self { summary, steps };
+        if let (false, Some(step)) = (preview.is_work(), preview.steps.first()) {
+            return Err(format!(
+                "the preview counts no change and lists one (`{}`), so it is not known whether \
+                 there is work",
+                step.line()
+            ));
+        }
+        Ok(preview)
     }
 
     pub(super) fn is_work(&self) -> bool {
         self.summary.iter().any(|(op, count)| *count > 0 && !NO_CHANGE.contains(&op.as_str()))
+            || self.steps.iter().any(|step| UNCOUNTED.contains(&step.op.as_str()))
     }
 
     /// For programs.

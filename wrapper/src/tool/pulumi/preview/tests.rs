@@ -107,6 +107,15 @@ fn work_is_what_pulumi_calls_a_change() {
 }
 
 #[test]
+fn what_a_failed_up_left_to_be_deleted_is_work_though_nothing_counts_it() {
+    let left = step("delete-replaced", "a:b:C::old", &json!({}));
+    let preview = preview(&json!({"changeSummary": {"same": 1}, "steps": [left]}));
+    assert!(preview.is_work());
+    assert_eq!(preview.explanation(), "Preview: 1 unchanged\n\ndelete-replaced a:b:C old\n");
+    assert_eq!(preview.destroys(), "delete-replaced a:b:C old\n");
+}
+
+#[test]
 fn what_is_not_known_is_no_success() {
     let check = |document: Value, expected: &str| {
         let why = Preview::of(&digest(&document)).unwrap_err();
@@ -116,6 +125,14 @@ fn what_is_not_known_is_no_success() {
     check(json!({"changeSummary": {"same": "3"}}), "no `changeSummary`");
     check(json!({"changeSummary": {"same": -3}}), "no `changeSummary`");
     check(json!({"changeSummary": null}), "no `changeSummary`");
+    let steps =
+        json!([step("same", "a:b:C::web", &json!({})), step("delete", "a:b:C::old", &json!({}))]);
+    for summary in [json!({}), json!({"same": 2}), json!({"delete": 0}), json!({"read": 1})] {
+        check(
+            json!({"changeSummary": summary, "steps": steps}),
+            "the preview counts no change and lists one (`delete   a:b:C old`)",
+        );
+    }
     check(
         json!({"changeSummary": {"same": 1}, "diagnostics": [
             {"message": "a warning", "severity": "warning"},
