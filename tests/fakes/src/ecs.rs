@@ -10,6 +10,7 @@ use crate::http::{Framing, Reply};
 use crate::listen;
 use crate::turnstile::{Moment, Turnstile};
 
+mod retire;
 mod wire;
 
 use wire::{Asked, arn, assumed, ecs_json, identity, missing, tags, xml};
@@ -193,12 +194,7 @@ impl World {
                     tags.iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
                 Ok(json!({"taskDefinition": definition, "tags": tags}))
             }
-            "ListTaskDefinitions" => {
-                let of_family = self.revisions.iter().rev().map(|(definition, _)| definition);
-                let of_family = of_family.filter(|at| at["family"] == body["familyPrefix"]);
-                let arns: Vec<&Value> = of_family.map(|at| &at["taskDefinitionArn"]).collect();
-                Ok(json!({"taskDefinitionArns": arns}))
-            }
+            "ListTaskDefinitions" => Ok(self.active(&body["familyPrefix"])),
             "TagResource" => {
                 let at = self.revision(body["resourceArn"].as_str().unwrap())?;
                 self.revisions[at].1.extend(tags(body));
@@ -215,8 +211,8 @@ impl World {
                 }
                 Ok(json!({"services": services, "failures": failures}))
             }
-            "CreateService" => self.create(body),
-            "UpdateService" => self.update(body),
+            "CreateService" => self.usable(body).and_then(|_| self.create(body)),
+            "UpdateService" => self.usable(body).and_then(|_| self.update(body)),
             _ => Err(("UnknownOperationException", operation.to_owned())),
         }
     }

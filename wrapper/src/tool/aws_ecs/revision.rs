@@ -94,9 +94,10 @@ impl Revision {
         differences
     }
 
-    /// Whether it is what is wanted, so that no other has to be registered.
+    /// Whether it is what is wanted, so that no other has to be registered. ECS takes none for a
+    /// service that is INACTIVE, DELETE_IN_PROGRESS, or what else it may come to.
     fn is_wanted(&self, target: &EcsTarget) -> bool {
-        text(self.definition(), "status") != "INACTIVE"
+        text(self.definition(), "status") == "ACTIVE"
             && self.version(target) == target.ownership.version
             && self.differences(target).is_empty()
     }

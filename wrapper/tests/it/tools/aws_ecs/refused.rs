@@ -133,6 +133,48 @@ fn a_service_that_is_deleted_is_made_anew_when_it_is_gone() {
 }
 
 #[test]
+fn a_task_definition_that_is_out_of_use_is_registered_anew() {
+    let Some(mut ecs) = Ecs::start("a_task_definition_that_is_out_of_use") else { return };
+    ecs.deploy("v1");
+    for (count, status) in [(1, "INACTIVE"), (2, "DELETE_IN_PROGRESS"), (3, "LATER")] {
+        ecs.server.world().retire(&format!("web:{count}"), status);
+        ecs.service_definition = Some(json!({"desiredCount": 3 + count}));
+        let log = ecs.apply("v1");
+        let words = format!("web:{count} becomes web:{}", count + 1);
+        assert!(log.contains(&words), "{status}: {log}");
+        assert_eq!(ecs.made(), (count + 1, 1));
+    }
+}
+
+#[test]
+fn what_ecs_wants_as_numbers_may_come_from_parameters() {
+    let Some(mut ecs) = Ecs::start("what_ecs_wants_as_numbers_may_come_from_parameters") else {
+        return;
+    };
+    let container = &mut ecs.task_definition["containerDefinitions"][0];
+    container["healthCheck"] = json!({"command": ["CMD", "true"], "interval": "30"});
+    container["ulimits"] = json!([{"name": "nofile", "softLimit": "65536", "hardLimit": "-1"}]);
+    container["linuxParameters"] = json!({"tmpfs": [{"containerPath": "/t", "size": "64"}]});
+    container["restartPolicy"] = json!({"enabled": true, "ignoredExitCodes": ["0", "143"]});
+    ecs.task_definition["ephemeralStorage"] = json!({"sizeInGiB": "21"});
+    let service = ecs.service_definition.as_mut().unwrap();
+    service["healthCheckGracePeriodSeconds"] = "30".into();
+    service["deploymentConfiguration"] = json!({"maximumPercent": "150"});
+    ecs.deploy("v1");
+    let registered = ecs.server.world().revisions[0].0.clone();
+    let container = &registered["containerDefinitions"][0];
+    assert_eq!(container["healthCheck"]["interval"], 30);
+    assert_eq!(container["restartPolicy"]["ignoredExitCodes"], json!([0, 143]));
+    ecs.settle("v1");
+    ecs.task_definition["containerDefinitions"][0]["ulimits"][0]["softLimit"] = "many".into();
+    ecs.server.actions();
+    let run = ecs.step("apply", "v2");
+    assert_eq!((run.code, ecs.server.actions()), (1, Vec::new()));
+    let why = "`containerDefinitions[0].ulimits[0].softLimit` is \"many\", and must be";
+    assert!(last_line(&run).contains(why), "{}", last_line(&run));
+}
+
+#[test]
 fn a_service_without_tasks_settles_too() {
     let Some(mut ecs) = Ecs::start("a_service_without_tasks_settles_too") else { return };
     ecs.service_definition = Some(json!({"desiredCount": 0}));
