@@ -200,7 +200,20 @@ impl Browser {
     /// # Panics
     /// When it cannot be written.
     pub fn picture(&self, path: &Path) {
-        let taken = self.cdp("Page.captureScreenshot", json!({"captureBeyondViewport": true}));
+        self.capture(path, true);
+    }
+
+    /// Writes a picture of what its window shows.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn picture_of_window(&self, path: &Path) {
+        self.capture(path, false);
+    }
+
+    fn capture(&self, path: &Path, is_whole: bool) {
+        let whole = json!({"captureBeyondViewport": is_whole});
+        let taken = self.cdp("Page.captureScreenshot", whole);
         let text = taken["data"].as_str().expect("a picture is base64");
         let mut bytes = Vec::new();
         let (mut held, mut bits) = (0u32, 0);

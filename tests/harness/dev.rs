@@ -32,6 +32,20 @@ impl Dev {
         self.home.path().join("example")
     }
 
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The first admin token.
+    ///
+    /// # Panics
+    /// When there is none yet.
+    pub fn token(&self) -> String {
+        let file = self.directory().join(".pvn/admin-token");
+        std::fs::read_to_string(file).expect("a start makes one").trim().to_owned()
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(programs::program("pvn-scheduler"));
         // From another directory, as a person might: nothing may depend on where it is started.

@@ -55,7 +55,7 @@ mod pages_glass;
 mod pages_open;
 mod pages_output;
 mod pages_phone;
-
+mod pages_pictures;
 mod pages_records;
 mod plan_secrets;
 mod plans;
