@@ -100,26 +100,30 @@ const FAULTS: &[KnownFault] = &[
         words: "Cloud Run cannot be reached, or its answer was lost: look at the network, the \
                 proxy, and whether there is such a region",
     },
-    // Last, and in this order: one says both where it finds no file to look for an account in.
-    KnownFault {
-        texts: &[
-            "Could not open the configuration file: [",
-            "Could not setup log file in",
-            "gcloud crashed (FileNotFoundError)",
-            "gcloud crashed (PermissionError)",
-        ],
-        seen: "gcloud 528",
-        may_pass: false,
-        words: NO_HOME,
-    },
-    KnownFault {
-        texts: &["You do not currently have an active account selected"],
-        seen: "gcloud 528",
-        may_pass: false,
-        words: "gcloud has no credentials: give the job GOOGLE_SERVICE_ACCOUNT_JSON, or a workload \
-                identity",
-    },
 ];
+
+/// The failures to keep its configuration.
+const HOME: &[KnownFault] = &[KnownFault {
+    texts: &[
+        "Could not open the configuration file: [",
+        "Could not setup log file in",
+        "gcloud crashed (FileNotFoundError)",
+        "gcloud crashed (PermissionError)",
+    ],
+    seen: "gcloud 528",
+    may_pass: false,
+    words: NO_HOME,
+}];
+
+/// That it has no account; so it also ends where it finds no file to look for one in, of which it
+/// only warns.
+const ACCOUNT: &[KnownFault] = &[KnownFault {
+    texts: &["You do not currently have an active account selected"],
+    seen: "gcloud 528",
+    may_pass: false,
+    words: "gcloud has no credentials: give the job GOOGLE_SERVICE_ACCOUNT_JSON, or a workload \
+                identity",
+}];
 
 /// Whether a failure is about where gcloud keeps its configuration.
 pub(super) fn is_of_home(fault: &Fault) -> bool {
@@ -127,10 +131,14 @@ pub(super) fn is_of_home(fault: &Fault) -> bool {
 }
 
 /// The failure as it is known, by what gcloud says last as its error. It may say nothing in that
-/// form where it cannot begin, as without a HOME: then by all of it.
+/// form where it cannot begin: then by all of it.
 fn known(said: &str) -> Option<&'static KnownFault> {
-    let own = own_error(said);
-    faults::find(FAULTS, &own.map_or_else(|| said.to_owned(), |own| own.join("\n")))
+    let own = own_error(said).map_or_else(|| said.to_owned(), |own| own.join("\n"));
+    let account = || {
+        let account = faults::find(ACCOUNT, &own)?;
+        Some(faults::find(HOME, said).unwrap_or(account))
+    };
+    faults::find(FAULTS, &own).or_else(|| faults::find(HOME, &own)).or_else(account)
 }
 
 /// The lines of the error that gcloud says last.
@@ -218,8 +226,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_quoted_or_warned_of_is_not_the_failure() {
+        for said in [
+            "WARNING: retried after ) UNAVAILABLE: x\nERROR: (gcloud.run.services.replace) bad\n",
+            "ERROR: (gcloud.a) HttpError accessing x\nERROR: (gcloud.run.services.replace) bad\n",
+            "WARNING: Could not setup log file in /x\nERROR: (gcloud.run.services.replace) bad\n",
+        ] {
+            let words = "`gcloud run services replace` failed with exit code 1: bad";
+            assert_eq!(told(said), (1, words.to_owned()), "{said}");
+        }
+        let account = "ERROR: (gcloud.run.services.list) You do not currently have an active \
+                       account selected.\n";
+        assert!(told(account).1.starts_with("gcloud has no credentials"));
+        let home = format!("WARNING: Could not setup log file in /x\n{account}");
+        assert!(told(&home).1.starts_with(NO_HOME));
+    }
+
+    #[test]
     fn every_line_says_where_it_was_seen() {
-        assert!(FAULTS.iter().all(|known| known.seen.ends_with("gcloud 528")));
+        let mut all = FAULTS.iter().chain(HOME).chain(ACCOUNT);
+        assert!(all.all(|known| known.seen.ends_with("gcloud 528")));
     }
 
     #[test]

@@ -95,8 +95,8 @@ mod tests {
         );
         assert!(super::fault("Error: something else", "tofu").is_none());
         // What another error says is not about this lock.
-        let after = "Error: Error acquiring the state lock\n\nError message: held\nLock Info:\n  ID:  \
-                     a\n\nError: Another\n  Who:  nobody\n";
+        let after = "Error: Error acquiring the state lock\n\nError message: held\nLock Info:\n  \
+                     ID:  a\n\nError: Another\n  Who:  nobody\n";
         let why = super::fault(after, "tofu").unwrap().why;
         assert!(!why.contains("nobody") && why.contains("force-unlock a"), "{why}");
     }
