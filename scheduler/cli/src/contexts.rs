@@ -258,13 +258,13 @@ mod tests {
             "there is nowhere to keep it: HOME is `home/ann`, which is no absolute path"
         );
         assert_eq!(
-            why(|name| (name == "HOME").then(|| "/nonexistent".into())),
-            "there is nowhere to keep it: HOME is `/nonexistent`, which is not there"
+            why(|name| (name == "HOME").then(|| "/dev/null/home".into())),
+            "there is nowhere to keep it: HOME is `/dev/null/home`, which is not there"
         );
         // That one is made.
         assert!(
             writable_path(|name| match name {
-                "HOME" => Some("/nonexistent".into()),
+                "HOME" => Some("/dev/null/home".into()),
                 _ => Some("/etc/pvn-of-somebody".into()),
             })
             .is_ok()
