@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::precondition::StableChannels;
 use crate::selector::Selector;
 use crate::template::{
-    Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined,
+    Template, TemplateError, TemplateName, TemplatePart, mixed_secret, readable_secret, undefined,
 };
 use crate::yaml::{self, Visited, YamlNode};
 use crate::{
@@ -46,6 +46,8 @@ struct NamesInScope {
     open: Vec<&'static str>,
     /// Those of the known ones that are secrets.
     secrets: BTreeSet<String>,
+    /// Whether anybody can read the texts, so that none of them can be a secret.
+    are_texts_readable: bool,
 }
 
 impl NamesInScope {
@@ -54,6 +56,7 @@ impl NamesInScope {
             known: known.iter().map(|name| (*name).to_owned()).collect(),
             open: open.to_vec(),
             secrets: BTreeSet::new(),
+            are_texts_readable: false,
         };
         for parameter in parameters {
             names.known.insert(builtins::parameter(&parameter.name));
@@ -88,6 +91,9 @@ impl NamesInScope {
             }
             TemplatePart::Name(name) if is_mixed && self.secrets.contains(name.name) => {
                 Some(mixed_secret(name))
+            }
+            TemplatePart::Name(name) if self.are_texts_readable && self.is_secret(text) => {
+                Some(readable(name, text))
             }
             _ => None,
         });
@@ -240,7 +246,7 @@ impl Texts<'_> {
     }
 
     fn service(&mut self, service: &Service) {
-        let names = NamesInScope::new(
+        let mut names = NamesInScope::new(
             &builtins::OF_A_RELEASE,
             &[builtins::CONSTANTS, builtins::RUNTIME_LABELS],
             &service.parameters,
@@ -252,6 +258,8 @@ impl Texts<'_> {
             self.values(&own.custom_runtime, &format!("{at}/customRuntime"), &names);
             self.env(&own.env, &format!("{at}/env"), &names);
         }
+        // They are arguments of the tool.
+        names.are_texts_readable = true;
         self.blocks(service, &names);
         let mut names = NamesInScope::new(&builtins::OF_A_VERSION, &[], &service.parameters);
         names
@@ -344,6 +352,12 @@ impl Texts<'_> {
         let problem = self.document.problem_in(at, offset, &tag, message);
         self.problems.push(Diagnostic { help, ..problem });
     }
+}
+
+/// That a text, which anybody can read, is this secret.
+fn readable(name: TemplateName<'_>, text: &Template) -> TemplateError {
+    let (message, help) = readable_secret(text.as_str());
+    TemplateError { at: name.at, tag: name.tag.to_owned(), message, help: Some(help.to_owned()) }
 }
 
 /// What is wrong in the strings of a Job file, with bytes of the whole text.

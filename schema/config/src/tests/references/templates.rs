@@ -169,3 +169,26 @@ fn a_secret_amid_a_text_is_told() {
                    customRuntime: {parameterValues: [{name: x, string: 'a{{.Params.t}}'}]}}\n";
     assert!(problems(service).contains("stands in the middle of other text"));
 }
+
+#[test]
+fn a_secret_in_what_a_tool_gets_in_the_open_is_told() {
+    let readable = "is a secret, and anybody can read this text while the command runs";
+    let service = |block: &str| {
+        format!(
+            "service:\n  name: s\n  application: a\n  parameters: [{{name: pw, secret: {{}}}}]\n  \
+             {block}\n"
+        )
+    };
+    let task = |value: &str| {
+        service(&format!(
+            "awsEcs: {{taskDefinition: {{inlined: '{{\"family\": \"web\", \"containerDefinitions\": \
+             [{{\"name\": \"web\", \"environment\": [{{\"name\": \"PW\", \"value\": \"{value}\"}}]}}]}}'}}}}"
+        ))
+    };
+    let told = problems(&task("{{.Params.pw}}"));
+    assert!(told.contains("service.awsEcs.taskDefinition.inlined"), "{told}");
+    assert!(told.contains(readable) && told.contains("`{{.Params.pw}}`"), "{told}");
+    assert_eq!(problems(&task("{{.Builtins.Service.Name}}")), "");
+    let path = problems(&service("terraform: {path: '{{.Params.pw}}'}"));
+    assert!(path.contains("service.terraform.path") && path.contains(readable), "{path}");
+}
