@@ -190,6 +190,20 @@ impl Runtime {
         }
     }
 
+    /// The pointer of a secret that is written in the open, in a field that has nothing else.
+    pub(super) fn bare_secret(&self) -> Option<&'static str> {
+        match &self.kind {
+            RuntimeKind::AwsEcs(runtime) => aws_ecs::bare_secret(runtime),
+            RuntimeKind::GoogleCloudRun(runtime) => google_cloud_run::bare_secret(runtime),
+            RuntimeKind::Custom(_)
+            | RuntimeKind::Kubernetes(_)
+            | RuntimeKind::Local(_)
+            | RuntimeKind::Fake(_)
+            | RuntimeKind::TerraformRunner(_)
+            | RuntimeKind::PulumiRunner(_) => None,
+        }
+    }
+
     /// The pointer of what somebody wrote for what this pointer into the document is about, which
     /// may be a part of commands that were made from it.
     pub(super) fn written<'p>(&self, pointer: &'p str) -> Cow<'p, str> {

@@ -1,6 +1,7 @@
 //! Config texts and what the reader says about them.
 
 mod contended;
+mod ejected;
 mod fields;
 mod formats;
 mod ineffective;

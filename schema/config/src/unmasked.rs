@@ -1,7 +1,7 @@
-//! Secrets that are not masked in what jobs print: those in configs that are too short, what a
-//! comment cuts off from one, those of a cluster that only files hold, and those of notification
-//! targets that are written as no secret. Told as warnings by
-//! `configs apply` and `validate`.
+//! Secrets that people see: those in configs that are too short to be masked in what jobs print,
+//! what a comment cuts off from one, those of runtimes and notification targets that are written as
+//! no secret, and those of a cluster that only files hold. Told as warnings by `configs apply` and
+//! `validate`.
 
 use schema::mask::SHORTEST_BYTES;
 
@@ -21,7 +21,8 @@ pub(crate) enum WrittenFlaw {
 }
 
 /// One warning for each `rawSecret` that is written as it stands and too short, or cut by a
-/// comment, and for each Secret that is mounted and no variable.
+/// comment, for each credential of a runtime that is written as no secret, and for each Secret that
+/// is mounted and no variable.
 pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for document in documents {
@@ -45,6 +46,7 @@ pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -
                     .help("put the whole value in quotes, or the comment on a line of its own")
             }
         }));
+        warnings.extend(bare(document));
         warnings.extend(mounted(document));
         warnings.extend(of_targets(document));
     }
@@ -75,6 +77,15 @@ fn of_targets(document: &Document) -> Vec<Diagnostic> {
         }
     }
     warnings
+}
+
+/// The credentials of a runtime, where whoever may read its config reads them.
+fn bare(document: &Document) -> Option<Diagnostic> {
+    let Body::Runtime(runtime) = document.body() else { return None };
+    let message = "this is a secret, and written as a `value`: whoever may read configs sees it";
+    let help = "keep it with `pvnctl secrets set KEY` and name it as `secret: {key: KEY}`, or \
+                write `rawSecret` in the place of `value`; and change it where it is valid";
+    Some(document.problem_hiding(runtime.bare_secret()?, message).help(help))
 }
 
 /// The Secrets whose values no wrapper knows, since its command gets them as files alone.

@@ -1,7 +1,7 @@
 //! `awsEcs`: `pvn-wrapper aws-ecs` by the `aws` program. Called by `effective`.
 
 use super::block::{Block, BlockForm, BlockSource, BlockValue};
-use super::cloud::Cloud;
+use super::cloud::{Cloud, is_bare, secret};
 use super::parts::{text_parameter, wrapper_parameter};
 use super::{KindOfCommands, Origins};
 use crate::{AwsEcsRuntime, AwsEcsService, CustomRuntime, Service, SpecFile};
@@ -39,10 +39,10 @@ pub(super) fn commands(runtime: &AwsEcsRuntime) -> CustomRuntime {
     let mut env = runtime.env.clone();
     if let Some(credentials) = &runtime.credentials {
         for (name, value) in [
-            ("AWS_ACCESS_KEY_ID", &credentials.access_key),
-            ("AWS_SECRET_ACCESS_KEY", &credentials.secret_key),
+            ("AWS_ACCESS_KEY_ID", credentials.access_key.clone()),
+            ("AWS_SECRET_ACCESS_KEY", credentials.secret_key.as_ref().map(secret)),
         ] {
-            env.extend(value.clone().map(|value| (name.to_owned(), value)));
+            env.extend(value.map(|value| (name.to_owned(), value)));
         }
         let role = credentials.assume_role_arn.as_ref();
         arguments.extend(role.map(|arn| format!("--assume-role-arn={arn}").as_str().into()));
@@ -71,6 +71,13 @@ pub(super) fn commands(runtime: &AwsEcsRuntime) -> CustomRuntime {
         ],
     }
     .commands()
+}
+
+/// The field with a secret that is written in the open.
+pub(super) fn bare_secret(runtime: &AwsEcsRuntime) -> Option<&'static str> {
+    let credentials = runtime.credentials.as_ref();
+    let key = credentials.and_then(|credentials| credentials.secret_key.as_ref());
+    is_bare(key).then_some("/runtime/awsEcs/credentials/secretKey/value")
 }
 
 /// What a service says, with what its channel has over it.

@@ -7,7 +7,22 @@ use super::parts::{TRY_AGAIN, tool_task};
 use crate::custom::{ApplyCommand, FetchCommand, GetInfoCommand};
 use crate::task::TaskK8s;
 use crate::template::Template;
-use crate::{CustomRuntime, Env, Exec, FetchMode, ParameterDefinition, ProxyRuntime, TaskConfig};
+use crate::{
+    CustomRuntime, Env, EnvValue, Exec, FetchMode, ParameterDefinition, ProxyRuntime, TaskConfig,
+};
+
+/// What somebody wrote in a field that has nothing but a secret: one, however it is written.
+pub(super) fn secret(written: &EnvValue) -> EnvValue {
+    match written {
+        EnvValue::Value(text) => EnvValue::RawSecret(text.clone()),
+        written => written.clone(),
+    }
+}
+
+/// Whether such a field has it in the open.
+pub(super) fn is_bare(written: Option<&EnvValue>) -> bool {
+    matches!(written, Some(EnvValue::Value(text)) if !text.as_str().contains("{{"))
+}
 
 /// What a runtime of a cloud says.
 pub(super) struct Cloud<'a> {

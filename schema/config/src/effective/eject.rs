@@ -36,7 +36,8 @@ impl Runtime {
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            if let Some(secret) = fields.get_mut("rawSecret") {
+            // Of a variable that is no secret it is absent, and one may have it for a name.
+            if let Some(secret) = fields.get_mut("rawSecret").filter(|is| is.is_string()) {
                 *secret = SECRET.into();
             }
             fields.retain(|name, value| {

@@ -1,7 +1,7 @@
 //! `googleCloudRun`: `pvn-wrapper google-cloud-run` by the `gcloud` program. Called by `effective`.
 
 use super::block::{Block, BlockSource, BlockValue};
-use super::cloud::Cloud;
+use super::cloud::{Cloud, is_bare, secret};
 use super::parts::{text_parameter, wrapper_parameter};
 use super::{KindOfCommands, Origins};
 use crate::{CustomRuntime, GoogleCloudRunRuntime, GoogleCloudRunService, Service};
@@ -31,7 +31,8 @@ pub(super) const KIND: KindOfCommands =
 /// The commands.
 pub(super) fn commands(runtime: &GoogleCloudRunRuntime) -> CustomRuntime {
     let mut env = runtime.env.clone();
-    env.extend(runtime.service_account_json.clone().map(|value| (KEY.to_owned(), value)));
+    let key = runtime.service_account_json.as_ref().map(secret);
+    env.extend(key.map(|value| (KEY.to_owned(), value)));
     let mut spec = text_parameter("serviceSpec", "The service, as JSON", "");
     spec.required = true;
     Cloud {
@@ -50,6 +51,12 @@ pub(super) fn commands(runtime: &GoogleCloudRunRuntime) -> CustomRuntime {
         parameters: vec![spec, wrapper_parameter()],
     }
     .commands()
+}
+
+/// The field with a secret that is written in the open.
+pub(super) fn bare_secret(runtime: &GoogleCloudRunRuntime) -> Option<&'static str> {
+    is_bare(runtime.service_account_json.as_ref())
+        .then_some("/runtime/googleCloudRun/serviceAccountJson/value")
 }
 
 /// What a service says, with what its channel has over it.
