@@ -177,9 +177,12 @@ fn drift_is_on_the_page_and_is_left_and_repaired_by_it() {
     assert_eq!(known["reason"], "the <audit>", "{known}");
     files.write("apply.sh", "echo right > state; touch repaired");
     browser.click("#drift button");
-    files.scheduler.channel_becomes("web", "production", "CONVERGED");
+    // The apply failed before; what a person asks for does not wait until it is tried again.
+    browser.shows("#channel-production", "Failed");
+    browser.click("form[action$='/retry'] button");
     tests::wait::until("it to be repaired", || {
         files.directory().join("repaired").exists().then_some(())
     });
+    files.scheduler.channel_becomes("web", "production", "CONVERGED");
     tests::wait::until("the page to say so", || browser.text("#drift").is_none().then_some(()));
 }

@@ -39,7 +39,7 @@ runtime:
 runtime: {name: well, custom: {proxyRuntime: {runtime: local}, apply: {taskConfig: {program: {name: do, entrypoint: ['true']}}}}}
 ---
 application:
-  name: shop
+  name: app
   releaseChannels:
   - {name: development, runtimes: [{runtime: well}]}
   - {name: staging, runtimes: [{runtime: well}]}
@@ -49,7 +49,7 @@ application:
   notifications:
   - {name: chat, webhook: {url: {value: "@"}}, events: [APPROVAL_ASKED, FAILED]}
 ---
-service: {name: orders, application: shop}
+service: {name: orders, application: app}
 "#;
 
 /// Takes messages as a chat does: the address where it listens, and what it is sent.
@@ -142,7 +142,7 @@ fn at_night(test: &str) -> Option<(Scheduler, Phone, Receiver<Value>)> {
     browser.shows("h1", "Overview");
     let (url, messages) = chat();
     scheduler.apply(&CONFIG.replace('@', &url));
-    scheduler.ok(&["services", "push", "orders", "--app", "shop"]);
+    scheduler.ok(&["services", "push", "orders", "--app", "app"]);
     Some((scheduler, Phone { browser, taps: 0 }, messages))
 }
 

@@ -35,7 +35,8 @@ fn a_person_goes_back_to_an_earlier_version() {
     // Another one than the one before.
     browser.script("document.querySelector('select[name=version]').value = 'web-1'");
     browser.click("form.filter button");
-    assert_eq!(browser.path(), format!("{SERVICE}/rollback?version=web-1"));
+    let asked = format!("{SERVICE}/rollback?version=web-1");
+    wait::until("the preview of that version", || (browser.path() == asked).then_some(()));
     let changed = browser.shows("table", "image");
     assert!(changed.contains("v2") && changed.contains("none"), "{changed}");
     browser.shows("main", "made from another version of the config");

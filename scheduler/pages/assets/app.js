@@ -252,7 +252,6 @@ function output() {
       look();
     },
   });
-  if (!location.hash) log().scrollTop = log().scrollHeight;
 }
 // Leaves out lines without what somebody looks for. They keep counting.
 let sought = "";
@@ -265,6 +264,8 @@ function logTools() {
   const wrap = document.getElementById("wrap");
   if (!wrap) return;
   document.getElementById("tools").hidden = false;
+  // What it came to is at its end.
+  if (!location.hash) log().scrollTop = log().scrollHeight;
   wrap.addEventListener("change", () => log().classList.toggle("wrap", wrap.checked));
   const find = document.getElementById("find"), follow = document.getElementById("follow");
   find.addEventListener("input", () => {
