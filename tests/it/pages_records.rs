@@ -1,5 +1,5 @@
 //! The pages in a real browser that people open less often: going back to an earlier version, what
-//! a runtime is busy with, the later pages of every list, and a path that
+//! changed in a config, what a runtime is busy with, the later pages of every list, and a path that
 //! leads nowhere. Each is clicked to from where a person would come, and held to axe-core where
 //! there is one.
 
@@ -51,6 +51,36 @@ fn a_person_goes_back_to_an_earlier_version() {
     let release = &scheduler.json(&["releases", "list", "--app", "app", "--service", "web"])[0];
     assert_eq!(release["params"], serde_json::json!({"image": "v1"}));
     assert_eq!(release["channels"].as_array().map(Vec::len), Some(1), "staging alone");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[test]
+fn a_person_sees_what_changed_in_a_config() {
+    let test = "a_person_sees_what_changed_in_a_config";
+    let Some((scheduler, browser)) = signed_in(test) else { return };
+    scheduler.apply(WITH_IMAGE);
+    browser.open("/");
+    browser.click("nav a[data-key=c]");
+    browser.shows("h1", "Config");
+    browser.type_into("form.filter input[name=name]", "web");
+    browser.click("form.filter button");
+    wait::until("the narrowed list", || browser.path().contains("name=web").then_some(()));
+    browser.click("tbody a");
+    browser.shows("h1", "web");
+    browser.shows("#changed h2", "Changed since version 1");
+    browser.shows("#changed pre", "parameters:");
+    browser.shows("#changed", "What runs");
+    browser.shows("#text pre", "description: What runs");
+    passes_the_checks(&browser);
+    // The version before, which has none before it.
+    browser.click("#versions li:last-child a");
+    browser.shows(".head", "version 1");
+    assert!(browser.path().contains("version=1"), "{}", browser.path());
+    assert_eq!(browser.text("#changed"), None);
+    let text = browser.shows("#text pre", "application: app");
+    assert!(!text.contains("parameters"), "{text}");
+    browser.shows("#versions a[aria-current]", "1");
+    passes_the_checks(&browser);
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
