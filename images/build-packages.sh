@@ -5,12 +5,13 @@ set -eu
 programs=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."
 
-built=$(cargo metadata --locked --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+metadata=$(cargo metadata --locked --no-deps --format-version 1)
+built=$(printf '%s' "$metadata" | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
 if [ -z "$programs" ]; then
     images/build-scheduler.sh >/dev/null
     programs="$built/$(uname -m)-unknown-linux-gnu/dist"
 fi
-version=$(cargo metadata --locked --no-deps --format-version 1 | sed -n 's/.*"name":"pvn-scheduler","version":"\([^"]*\)".*/\1/p')
+version=$(printf '%s' "$metadata" | sed -n 's/.*"name":"pvn-scheduler","version":"\([^"]*\)".*/\1/p')
 machine=$(uname -m)
 case $machine in
 x86_64) architecture=amd64 ;;

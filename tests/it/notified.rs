@@ -2,10 +2,9 @@
 //! target gets them in order, and what comes twice has the id that it had.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+use fakes::http::{Framing, Reply};
 use serde_json::Value;
 use tests::scheduler::{Scheduler, Start};
 use tests::wait;
@@ -29,65 +28,26 @@ struct Receiver {
 
 impl Receiver {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let url = format!("http://{}", listener.local_addr().expect("it has an address"));
         let got: Arc<Mutex<Vec<GotMessage>>> = Arc::default();
         let keeps = got.clone();
-        std::thread::spawn(move || {
-            for connection in listener.incoming().flatten() {
-                let keeps = keeps.clone();
-                std::thread::spawn(move || serve(connection, &keeps));
-            }
+        let address = fakes::listen("127.0.0.1:0", move |request| {
+            let message: Value = serde_json::from_slice(&request.body).expect("it is JSON");
+            let target = request.path.trim_start_matches('/').to_owned();
+            let id = request.header("webhook-id").unwrap_or_default().to_owned();
+            let service = message["data"]["service"].as_str().unwrap_or_default().to_owned();
+            let mut got = keeps.lock().expect("nobody panics with it");
+            let is_held = !got.iter().any(|known| known.target == target && known.id == id);
+            got.push(GotMessage { target, id, service, is_held });
+            // Held until whoever has sent it is dead, or has waited long enough.
+            let framing = if is_held { Framing::Never } else { Framing::Right };
+            Some(Reply::empty(204).framed(framing))
         });
-        Self { url, got }
+        Self { url: format!("http://{address}"), got }
     }
 
     fn got(&self) -> Vec<GotMessage> {
         self.got.lock().expect("nobody panics with it").clone()
     }
-}
-
-/// One connection, until it is over.
-fn serve(connection: TcpStream, got: &Mutex<Vec<GotMessage>>) -> Option<()> {
-    let mut reader = BufReader::new(connection);
-    loop {
-        let (target, id, body) = request(&mut reader)?;
-        let message: Value = serde_json::from_slice(&body).expect("a message is JSON");
-        let service = message["data"]["service"].as_str().unwrap_or_default().to_owned();
-        let is_held = {
-            let mut got = got.lock().expect("nobody panics with it");
-            let is_held = !got.iter().any(|known| known.target == target && known.id == id);
-            got.push(GotMessage { target, id, service, is_held });
-            is_held
-        };
-        if is_held {
-            // Ends when whoever has sent it is dead, or has waited long enough.
-            let _ends_some_time = reader.read(&mut [0]);
-            return None;
-        }
-        reader.get_mut().write_all(b"HTTP/1.1 204 No Content\r\n\r\n").ok()?;
-    }
-}
-
-/// The path, the id, and the body of a request.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, String, Vec<u8>)> {
-    let mut line = String::new();
-    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
-    let target = line.split(' ').nth(1)?.trim_start_matches('/').to_owned();
-    let (mut id, mut length) = (String::new(), 0);
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok().filter(|read| *read > 0)?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "webhook-id" => id = value.to_owned(),
-            "content-length" => length = value.parse().ok()?,
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((target, id, body))
 }
 
 const SERVICES: [&str; 4] = ["s0", "s1", "s2", "s3"];

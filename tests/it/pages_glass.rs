@@ -38,16 +38,23 @@ fn token(scheduler: &Scheduler, role: &str) -> String {
     made["token"].as_str().expect("a new token is told").to_owned()
 }
 
-#[test]
-fn a_person_starts_a_release_outside_its_window_by_the_page_and_takes_that_back() {
-    let test = "a_person_starts_a_release_outside_its_window_by_the_page_and_takes_that_back";
+/// A browser at the page of that service, released. `staging` is paused: what the window waits for
+/// besides holds `production` back, also while it is lifted.
+fn windowed(test: &str) -> Option<(Scheduler, Browser)> {
     let mut scheduler = Scheduler::stopped();
     scheduler.run(&Start::default());
-    let Some(browser) = Browser::start(test, scheduler.url()) else { return };
+    let browser = Browser::start(test, scheduler.url())?;
     scheduler.apply(WINDOWED);
     scheduler.ok(&["services", "pause", "web", "--app", "app", "--channel", "staging"]);
     scheduler.ok(&["services", "push", "web", "--app", "app"]);
     browser.open(PAGE);
+    Some((scheduler, browser))
+}
+
+#[test]
+fn a_person_starts_a_release_outside_its_window_by_the_page_and_takes_that_back() {
+    let test = "a_person_starts_a_release_outside_its_window_by_the_page_and_takes_that_back";
+    let Some((scheduler, browser)) = windowed(test) else { return };
     sign_in(&browser, &token(&scheduler, "operator"));
     // What comes before the window, and the window, stand before the channel, in words.
     browser.shows("#channel-production .gates", "stable: staging");
@@ -85,14 +92,7 @@ fn a_person_starts_a_release_outside_its_window_by_the_page_and_takes_that_back(
 #[test]
 fn a_lifted_window_is_ended_by_the_page() {
     let test = "a_lifted_window_is_ended_by_the_page";
-    let mut scheduler = Scheduler::stopped();
-    scheduler.run(&Start::default());
-    let Some(browser) = Browser::start(test, scheduler.url()) else { return };
-    scheduler.apply(WINDOWED);
-    // What the window waits for besides holds it back while it is lifted.
-    scheduler.ok(&["services", "pause", "web", "--app", "app", "--channel", "staging"]);
-    scheduler.ok(&["services", "push", "web", "--app", "app"]);
-    browser.open(PAGE);
+    let Some((scheduler, browser)) = windowed(test) else { return };
     sign_in(&browser, &scheduler.token());
     browser.click("#window summary");
     browser.type_into("#window input[name=reason]", "INC-311");

@@ -1,10 +1,9 @@
 //! The pages on a phone at night: from a message to the reason, the line of the log and the
 //! decision in three taps, and what stands on the first screen without scrolling.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
+use fakes::http::Reply;
 use serde_json::Value;
 use tests::browser::{Browser, Look};
 use tests::scheduler::{Scheduler, Start};
@@ -54,32 +53,14 @@ service: {name: orders, application: app}
 
 /// Takes messages as a chat does: the address where it listens, and what it is sent.
 fn chat() -> (String, Receiver<Value>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let url = format!("http://{}/hook", listener.local_addr().expect("it has an address"));
     let (sent, messages) = channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut reader = BufReader::new(stream.try_clone().expect("a socket can be shared"));
-            let mut length = 0;
-            let mut line = String::new();
-            while reader.read_line(&mut line).is_ok_and(|read| read > 0) && line != "\r\n" {
-                if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                    length = value.trim().parse().expect("a length is a number");
-                }
-                line.clear();
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).expect("the body comes");
-            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-            stream.write_all(answer.as_bytes()).expect("it is heard");
-            let message = serde_json::from_slice(&body).expect("a message is JSON");
-            if sent.send(message).is_err() {
-                return;
-            }
-        }
+    let address = fakes::listen("127.0.0.1:0", move |request| {
+        let message = serde_json::from_slice(&request.body).expect("a message is JSON");
+        // Whoever has read enough of them is gone.
+        let _read = sent.send(message);
+        Some(Reply::empty(200))
     });
-    (url, messages)
+    (format!("http://{address}/hook"), messages)
 }
 
 /// Somebody with a phone, who has signed in before.

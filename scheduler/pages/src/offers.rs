@@ -91,22 +91,16 @@ impl Frame {
         channel: &ChannelName,
         approval: &Approval,
     ) -> String {
-        let is_for_more = approval.channels.iter().any(|other| other != channel);
-        let Some(rights) = self.rights().filter(|rights| rights.may(Capability::Approve)) else {
-            return self.why_not(Capability::Approve);
-        };
-        if !is_for_more {
-            return self.why_not(Capability::Approve);
+        let why = self.why_not(Capability::Approve);
+        let may = self.rights().is_some_and(|rights| rights.may(Capability::Approve));
+        if !may || approval.channels.iter().all(|only| only == channel) {
+            return why;
         }
         let places: Vec<String> =
             approval.channels.iter().map(|one| format!("{service}@{one}")).collect();
         let places: Vec<&str> = places.iter().map(String::as_str).collect();
-        format!(
-            "It is decided for {} together, by whoever may change all of them. Your token may \
-             change only {}; an admin makes tokens with other limits.",
-            list(&places, "and"),
-            rights.scope.in_words()
-        )
+        let places = list(&places, "and");
+        format!("It is decided for {places} together, by whoever may change all of them. {why}")
     }
 
     pub(crate) fn why_not_operate(&self) -> String {

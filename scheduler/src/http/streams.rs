@@ -62,7 +62,7 @@ impl EventStreams {
 
     /// How many are open.
     pub(super) fn count(&self) -> usize {
-        self.lock().values().map(|own| own.count).sum()
+        total(&self.lock())
     }
 
     /// Numbers about them for `/metrics`.
@@ -88,7 +88,7 @@ impl EventStreams {
         };
         let ConnectionLimits { streams, streams_of_one_token, .. } = self.0.limits;
         let mut open = self.lock();
-        if open.values().map(|own| own.count).sum::<usize>() >= streams {
+        if total(&open) >= streams {
             return refused(format!("{streams} streams are"));
         }
         let own = open.entry(token.to_owned()).or_default();
@@ -98,6 +98,11 @@ impl EventStreams {
         own.count += 1;
         Ok(StreamSlot { streams: self.clone(), token: token.to_owned() })
     }
+}
+
+/// Streams of all tokens.
+fn total(open: &HashMap<String, TokenStreams>) -> usize {
+    open.values().map(|own| own.count).sum()
 }
 
 /// A stream's place, given back when it is dropped.

@@ -142,12 +142,7 @@ async fn meet(
             let mut connection = BufReader::new(connection);
             say(&mut connection, "220 mail.test").await?;
             loop {
-                let line = line(&mut connection).await?;
-                kept.lock().unwrap().commands.push(line.clone());
-                if let Some(fault) = fault(&faults, &line) {
-                    act(&mut connection, fault).await?;
-                    continue;
-                }
+                let line = command(&mut connection, &faults, &kept).await?;
                 match line.get(..4).unwrap_or(&line) {
                     "EHLO" => say(&mut connection, "250-mail.test\r\n250 STARTTLS").await?,
                     "STAR" => break say(&mut connection, "220 go on").await?,
@@ -180,12 +175,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Option<()> {
     let mut to = Vec::new();
     loop {
-        let line = line(&mut connection).await?;
-        kept.lock().unwrap().commands.push(line.clone());
-        if let Some(fault) = fault(&faults, &line) {
-            act(&mut connection, fault).await?;
-            continue;
-        }
+        let line = command(&mut connection, &faults, &kept).await?;
         match line.get(..4).unwrap_or(&line) {
             "EHLO" => say(&mut connection, "250-mail.test\r\n250 AUTH PLAIN LOGIN").await?,
             "AUTH" => say(&mut connection, "235 come in").await?,
@@ -208,6 +198,22 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             }
             "QUIT" => return say(&mut connection, "221 bye").await,
             _ => say(&mut connection, "502 what").await?,
+        }
+    }
+}
+
+/// The next command that no fault answers.
+async fn command<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut BufReader<S>,
+    faults: &Faults,
+    kept: &Mutex<Kept>,
+) -> Option<String> {
+    loop {
+        let line = line(connection).await?;
+        kept.lock().unwrap().commands.push(line.clone());
+        match fault(faults, &line) {
+            Some(fault) => act(connection, fault).await?,
+            None => return Some(line),
         }
     }
 }
