@@ -226,7 +226,27 @@ fn first_line(bytes: &[u8]) -> Option<String> {
 }
 
 fn last_line(bytes: &[u8]) -> Option<String> {
-    telling(lines(bytes).rev())
+    let said: Vec<&[u8]> = lines(bytes).collect();
+    let unwarned = without_warnings(&said);
+    telling(unwarned.into_iter().rev()).or_else(|| telling(said.into_iter().rev()))
+}
+
+/// The lines that are not in the frame of a warning: terraform sums up with those what it did not
+/// fail of.
+fn without_warnings<'a>(said: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    let is = |at: usize, edge: &str| {
+        said.get(at).and_then(|line| plain(line)).is_some_and(|line| line.starts_with(edge))
+    };
+    let mut is_in_warning = false;
+    let mut kept = Vec::new();
+    for (at, line) in said.iter().enumerate() {
+        is_in_warning |= is(at, "╷") && is(at + 1, "│ Warning: ");
+        if !is_in_warning {
+            kept.push(*line);
+        }
+        is_in_warning &= !is(at, "╵");
+    }
+    kept
 }
 
 /// The first of these lines that says something: a frame's edge or a closing brace does not, unless

@@ -27,6 +27,11 @@ fn a_line_is_the_first_or_last_that_says_something_without_colours() {
     check("a\u{1b}(Bb\u{1b}", Some("ab"), Some("ab"));
     check("{\n│ Error: no\n│ \n╵\n}\n", Some("│ Error: no"), Some("│ Error: no"));
     check("\n?\n!\n", Some("?"), Some("!"));
+    let warning = "\u{1b}[33m╷\u{1b}[0m\n│ \u{1b}[1mWarning: \u{1b}[0mold\n│ \n│ gone in 2.0\n╵\n";
+    let warns = Some("│ Warning: old");
+    check(&format!("killed\n{warning}"), Some("killed"), Some("killed"));
+    check(&format!("{warning}\n╷\n│ Error: no\n╵\n{warning}"), warns, Some("│ Error: no"));
+    check(warning, warns, Some("│ gone in 2.0"));
     check("keep \u{202e}bd\u{2069}", Some("keep bd"), Some("keep bd"));
 }
 
