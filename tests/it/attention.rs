@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tests::scheduler::Scheduler;
-use tests::wait;
+use tests::{scale, wait};
 
 /// One service `web` in one channel `eu` of the application `shop`, with these commands in a
 /// directory of its own.
@@ -308,7 +308,12 @@ fn rule_20_a_runtime_where_many_fail_together_stops_and_recovers_a_few_at_a_time
         (channel(&scheduler, "s1")["status"] == "CONVERGED").then_some(())
     });
     assert_eq!(events(&scheduler, "runtime.applies_go_on"), 0, "one alone is no recovery");
+    let held = |scheduler: &Scheduler| {
+        scale::metric(scheduler, "pvn_runtime_applies_held{runtime=\"tool\"}")
+    };
+    assert_eq!(held(&scheduler), 1.0);
     scheduler.ok(&["runtimes", "resume", "tool"]);
+    assert_eq!(held(&scheduler), 0.0);
     assert_eq!(events(&scheduler, "runtime.applies_go_on"), 1);
     assert_eq!(scheduler.pvnctl(["runtimes", "resume", "tool"]).status.code(), Some(1));
     services.iter().for_each(|service| push(service));

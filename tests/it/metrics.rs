@@ -51,6 +51,11 @@ fn told(page: &str) -> Metrics {
 #[test]
 fn every_metric_stands_in_the_docs_with_its_meaning() {
     let scheduler = Scheduler::start();
+    scheduler.apply(
+        "runtime: {name: nowhere, fake: {}}\n---\nservice: {name: web, application: app}\n---\n\
+         application: {name: app, releaseChannels: [{name: eu, runtimes: [{runtime: nowhere}]}]}\n",
+    );
+    scheduler.ok(&["services", "push", "web", "--app", "app", "--wait"]);
     let request = scheduler.http(Method::GET, "/metrics").bearer_auth(scheduler.token());
     let answer = request.send().expect("an answer").text().expect("metrics are text");
     let (given, page) = (given(&answer), text(PAGE));

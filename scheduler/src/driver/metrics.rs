@@ -1,7 +1,8 @@
 //! Numbers about the driver for `/metrics`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use schema::id::RuntimeName;
 use schema::status::{JobKind, Status};
 
 use super::run::DriverLoop;
@@ -34,6 +35,7 @@ impl DriverLoop {
         for (status, count) in instances {
             metrics.insert(format!("pvn_instances{{status=\"{status}\"}}"), count as f64);
         }
+        self.count_runtimes(&mut metrics);
         for kind in JobKind::ALL {
             metrics.insert(
                 format!("pvn_jobs_in_flight{{kind=\"{kind}\"}}"),
@@ -50,5 +52,27 @@ impl DriverLoop {
         metrics.insert("pvn_commit_failures_total".to_owned(), self.numbers.commit_failures as f64);
         metrics.insert("pvn_actions_waiting".to_owned(), self.waiting.len() as f64);
         metrics
+    }
+
+    /// Of each runtime that serves something how many of its instances failed, and whether its
+    /// applies are held.
+    fn count_runtimes(&self, metrics: &mut BTreeMap<String, f64>) {
+        let held: BTreeSet<&RuntimeName> =
+            self.world.breakers.limits().map(|(runtime, _)| runtime).collect();
+        let mut failed: BTreeMap<&RuntimeName, f64> =
+            held.iter().map(|runtime| (*runtime, 0.0)).collect();
+        for kept in self.world.instances.values() {
+            let standing = kept.state.standing();
+            if standing.status != Status::Deleted {
+                *failed.entry(&kept.runtime).or_default() +=
+                    f64::from(u8::from(standing.status == Status::Failed));
+            }
+        }
+        for (runtime, failed) in failed {
+            let label = format!("{{runtime=\"{runtime}\"}}");
+            let is_held = f64::from(u8::from(held.contains(runtime)));
+            metrics.insert(format!("pvn_runtime_instances_failed{label}"), failed);
+            metrics.insert(format!("pvn_runtime_applies_held{label}"), is_held);
+        }
     }
 }
