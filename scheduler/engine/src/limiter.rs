@@ -69,6 +69,8 @@ pub struct ConcurrencyLimiter {
     /// first: those that piled up, and fresh ones.
     heads: [[BTreeSet<Head>; 2]; 3],
     entries: BTreeMap<InstanceId, InstanceSlots>,
+    /// How often somebody came to wait.
+    turns: u64,
 }
 
 /// Places of the runtime, and who would get the next one.
@@ -78,12 +80,28 @@ type Head = (usize, Waiter);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct InstanceSlots {
     service: Option<ServiceId>,
-    wants: [Option<(usize, Timestamp)>; 3],
+    wants: [Option<Want>; 3],
     holds: [Option<Hold>; 3],
     /// The apply that was given up and may still run.
     given_up: Option<Hold>,
     is_deleted: bool,
     cap: Option<(usize, u32)>,
+}
+
+/// A place that is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Want {
+    runtime: usize,
+    since: Timestamp,
+    /// Among those of one moment first come is first served: services that are released together
+    /// go in the order of their release, whose rows lie side by side.
+    turn: u64,
+}
+
+impl Want {
+    fn waiter(self, instance: InstanceId) -> Waiter {
+        (self.since, self.turn, instance)
+    }
 }
 
 /// A place that is held.
@@ -122,6 +140,7 @@ impl ConcurrencyLimiter {
             held: [0; 3],
             heads: Default::default(),
             entries: BTreeMap::new(),
+            turns: 0,
         }
     }
 
@@ -136,7 +155,8 @@ impl ConcurrencyLimiter {
         if let Some(desired) = state.desired() {
             let runtime = self.runtime(&desired.runtime);
             for kind in KINDS {
-                entry.wants[index(kind)] = state.wants(kind).map(|since| (runtime, since));
+                entry.wants[index(kind)] =
+                    state.wants(kind).map(|since| Want { runtime, since, turn: 0 });
             }
             entry.cap =
                 desired.max_concurrency.filter(|_| !state.is_deleted()).map(|cap| (runtime, cap));
@@ -185,7 +205,7 @@ impl ConcurrencyLimiter {
         for (lane, kind) in KINDS.into_iter().enumerate().filter(|(lane, _)| !self.is_shut(*lane)) {
             let heads = &self.heads[lane];
             let piled_up = heads[PILED_UP].first().filter(|_| pace_open);
-            let Some(&(held, (since, instance))) =
+            let Some(&(held, (since, _, instance))) =
                 piled_up.into_iter().chain(heads[FRESH].first()).min()
             else {
                 continue;
@@ -321,8 +341,15 @@ impl ConcurrencyLimiter {
         this.lines[line].push(service, waiter, held);
     }
 
-    fn replace(&mut self, instance: InstanceId, new: InstanceSlots) {
-        let old = self.entries.insert(instance, new).unwrap_or_default();
+    fn replace(&mut self, instance: InstanceId, mut new: InstanceSlots) {
+        let old = self.entries.get(&instance).copied().unwrap_or_default();
+        for (want, before) in new.wants.iter_mut().zip(old.wants) {
+            let Some(want) = want else { continue };
+            let same = before.filter(|old| (old.runtime, old.since) == (want.runtime, want.since));
+            want.turn = same.map_or_else(|| self.turns + 1, |old| old.turn);
+            self.turns = self.turns.max(want.turn);
+        }
+        self.entries.insert(instance, new);
         if old == new {
             return;
         }
@@ -348,8 +375,8 @@ impl ConcurrencyLimiter {
             self.lanes[APPLY][hold.runtime].given_up.insert((hold.since, instance));
         }
         for lane in 0..KINDS.len() {
-            if let Some((runtime, since)) = old.wants[lane] {
-                self.lanes[lane][runtime].unqueue(before, (since, instance));
+            if let Some(want) = old.wants[lane] {
+                self.lanes[lane][want.runtime].unqueue(before, want.waiter(instance));
             }
             if let Some(hold) = old.holds[lane] {
                 self.lanes[lane][hold.runtime].release(before, (hold.since, instance));
@@ -359,10 +386,10 @@ impl ConcurrencyLimiter {
                 self.lanes[lane][hold.runtime].hold(after, (hold.since, instance));
                 self.held[lane] += 1;
             }
-            if let Some((runtime, since)) = new.wants[lane] {
-                self.enqueue(lane, runtime, after, (since, instance));
+            if let Some(want) = new.wants[lane] {
+                self.enqueue(lane, want.runtime, after, want.waiter(instance));
             }
-            let touched = [old.wants[lane].map(|want| want.0), new.wants[lane].map(|want| want.0)];
+            let touched = [&old, &new].map(|entry| entry.wants[lane].map(|want| want.runtime));
             let released = [
                 old.holds[lane].map(|hold| hold.runtime),
                 new.holds[lane].map(|hold| hold.runtime),

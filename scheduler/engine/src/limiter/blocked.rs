@@ -4,7 +4,7 @@ use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use super::{ConcurrencyLimiter, Hold, index};
+use super::{ConcurrencyLimiter, Hold, Want, index};
 use crate::state::State;
 
 /// Who has a place.
@@ -71,13 +71,17 @@ impl ConcurrencyLimiter {
     pub fn blocked(&self, state: &State, kind: JobKind, now: Timestamp) -> Blocked {
         let (instance, lane_index) = (state.instance(), index(kind));
         let waits = self.entries.get(&instance).and_then(|entry| entry.wants[lane_index]);
-        let as_if = || Some((*self.names.get(&state.desired()?.runtime)?, now));
-        let Some((runtime, since)) = waits.or_else(as_if) else { return Blocked::NotBlocked };
+        let as_if = || {
+            let runtime = *self.names.get(&state.desired()?.runtime)?;
+            Some(Want { runtime, since: now, turn: self.turns })
+        };
+        let Some(want) = waits.or_else(as_if) else { return Blocked::NotBlocked };
+        let Want { runtime, since, .. } = want;
         let lane = &self.lanes[lane_index][runtime];
         let name =
             || self.names.iter().find(|(_, at)| **at == runtime).map(|(name, _)| name.clone());
         if let Some((limit, held)) = self.full(lane_index, runtime) {
-            let ahead = lane.lines.iter().map(|line| line.before((since, instance))).sum();
+            let ahead = lane.lines.iter().map(|line| line.before(want.waiter(instance))).sum();
             let holders = self.holders(lane_index, runtime, held > lane.holders.len());
             return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Runtime {
                 runtime,

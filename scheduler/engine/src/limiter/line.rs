@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schema::id::{InstanceId, ServiceId};
 use schema::time::Timestamp;
 
-/// Who waits, since when.
-pub(super) type Waiter = (Timestamp, InstanceId);
+/// Who waits: since when, and of those of one moment who asked first.
+pub(super) type Waiter = (Timestamp, u64, InstanceId);
 
 /// Those who wait, the service with the fewest places first, and in it who has waited longest.
 #[derive(Debug, Default)]

@@ -68,6 +68,21 @@ fn rule_08_a_full_limit_is_told_only_where_nothing_else_is_in_the_way() {
 }
 
 #[test]
+fn rule_08_of_those_of_one_moment_the_first_to_come_is_the_first_served() {
+    let mut lanes = lanes();
+    let now = Timestamp::from_millis(START_MS + 60_000);
+    let mut states: Vec<State> = (0..20).map(|number| ready(number, 1, None)).collect();
+    states.iter().for_each(|state| lanes.update(state, ALONE));
+    // What is told again has come already.
+    states.iter().rev().for_each(|state| lanes.update(state, ALONE));
+    while !states.is_empty() {
+        let state = states.remove(0);
+        assert_eq!(lanes.next(now), Some((state.instance(), Apply)));
+        lanes.update(&step(state, Event::Granted(Apply), now).0, ALONE);
+    }
+}
+
+#[test]
 fn rule_08_at_most_max_concurrency_applies_first_ready_first_served() {
     let mut lanes = lanes();
     let now = Timestamp::from_millis(START_MS + 60_000);

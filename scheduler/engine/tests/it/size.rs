@@ -54,8 +54,9 @@ fn lanes_rebuilt_from_the_states_answer_alike() {
     let mut lanes = ConcurrencyLimiter::new(limits, now);
     let mut states: Vec<State> =
         (0..100_u8).map(|number| State::new(InstanceId::derive(&[&[number]]), now)).collect();
-    for state in &mut states {
-        *state = step(state.clone(), Event::Desired(Box::new(exit_code())), now).0;
+    for (since, state) in (0..).zip(&mut states) {
+        let since = now.plus_ms(since);
+        *state = step(state.clone(), Event::Desired(Box::new(exit_code())), since).0;
         lanes.update(state, ALONE);
     }
     for _ in 0..25 {

@@ -5,11 +5,14 @@ use schema::id::JobId;
 use super::super::breakers;
 use super::super::world::World;
 use super::Batch;
+use crate::names::InstanceNames;
 use crate::store::{Commit, InstanceRow};
 
 impl Batch {
     /// The rows of the instances that are not as they were. Many are asked and few change: a
-    /// decision goes to all channels of a service, the turn of the clock to everybody.
+    /// decision goes to all channels of a service, the turn of the clock to everybody. In the order
+    /// of their names, in which the first commit puts them side by side: what is released together
+    /// later is then on the same pages.
     fn changed_instances(&mut self, world: &mut World) -> Vec<InstanceRow> {
         let mut rows = Vec::new();
         for (id, before) in &mut self.before {
@@ -31,6 +34,12 @@ impl Batch {
                 .filter(|id| !self.before.contains_key(id))
                 .filter_map(|id| world.row(*id)),
         );
+        rows.sort_by_cached_key(|row: &InstanceRow| {
+            world.names(row.id).map(|names| {
+                let InstanceNames { application, service, channel } = names.as_ref();
+                (application.1.clone(), service.1.clone(), channel.1.clone())
+            })
+        });
         rows
     }
 
