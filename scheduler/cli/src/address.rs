@@ -267,9 +267,7 @@ async fn service(
     if let Some(app) = app {
         return Ok(ServicePath { app: app.to_owned(), service: address.service.clone() });
     }
-    let query = [("named", address.service.clone())];
-    let found = client.list::<ServiceSummary>(&["v1", "services"], &query, Some(SHOWN + 1));
-    let found = found.await?.items;
+    let found = named(&address.service, SHOWN + 1, client).await?;
     let channel = address.channel.as_ref().map_or_else(String::new, |of| format!("@{of}"));
     match found.as_slice() {
         [] => Err(Failure::with_next(
@@ -292,6 +290,12 @@ async fn service(
             ))
         }
     }
+}
+
+/// The services of this name in all applications, at most `most`.
+async fn named(name: &str, most: usize, client: &Client) -> Result<Vec<ServiceSummary>, Failure> {
+    let query = [("named", name.to_owned())];
+    Ok(client.list(&["v1", "services"], &query, Some(most)).await?.items)
 }
 
 /// The one channel of a service.

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 use schema::id::{JobId, ReleaseId};
 
-use super::{Address, either, service};
+use super::{Address, either, named, service};
 use crate::client::Client;
 use crate::completing;
 use crate::failure::Failure;
@@ -29,18 +29,34 @@ pub struct ScopeArguments {
 
 impl ScopeArguments {
     /// The job that was named in the service's place, if one was.
-    pub fn job_id(&self) -> Option<String> {
-        self.id(JobId::PREFIX)
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn job_id(&self, client: &Client) -> Result<Option<String>, Failure> {
+        self.id(JobId::PREFIX, client).await
     }
 
     /// The same for a release.
-    pub fn release_id(&self) -> Option<String> {
-        self.id(ReleaseId::PREFIX)
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn release_id(&self, client: &Client) -> Result<Option<String>, Failure> {
+        self.id(ReleaseId::PREFIX, client).await
     }
 
-    fn id(&self, prefix: &str) -> Option<String> {
+    /// An id, or its first digits alone where no service is called so.
+    async fn id(&self, prefix: &str, client: &Client) -> Result<Option<String>, Failure> {
         let is_alone = self.app.is_none() && self.channel.is_none();
-        self.address.as_ref().filter(|_| is_alone)?.id(prefix)
+        let Some(address) = self.address.as_ref().filter(|_| is_alone) else { return Ok(None) };
+        let digits = Address { service: format!("{prefix}{}", address.service), ..address.clone() };
+        match (address.id(prefix), digits.id(prefix)) {
+            (Some(id), _) => Ok(Some(id)),
+            (None, Some(id)) => {
+                let is_service = !named(&address.service, 1, client).await?.is_empty();
+                Ok(Some(id).filter(|_| !is_service))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// The filters as the API takes them.

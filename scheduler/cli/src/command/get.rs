@@ -114,14 +114,14 @@ pub async fn perform(
             services::perform(services::Command::List(filters), client, console).await
         }
         GetNoun::Jobs(list) => {
-            let command = match list.scope.job_id() {
+            let command = match list.scope.job_id(client).await? {
                 Some(job) => jobs::Command::Get { job },
                 None => jobs::Command::List(list),
             };
             jobs::perform(command, client, console).await
         }
         GetNoun::Releases(list) => {
-            let command = match list.scope.release_id() {
+            let command = match list.scope.release_id(client).await? {
                 Some(release) => releases::Command::Get { release },
                 None => releases::Command::List(list),
             };
