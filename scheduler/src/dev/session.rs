@@ -1,7 +1,6 @@
 //! One run of `dev`, seen from its client half: it applies the files, again when they change, tells
 //! what happens, and knows when everything has converged.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,9 +19,10 @@ use super::arguments::Arguments;
 use super::doing::DevDoing;
 use super::ending::{FailuresTold, Standings};
 use super::files::{self, ApplyResult, DevInputs, Wish};
+use super::heard::{heard, newest_event};
 use super::output::OutputsTold;
 use super::watch::ConfigWatch;
-use super::{USUAL, found, memory, secrets, story};
+use super::{USUAL, found, memory, reachable, secrets, story};
 use crate::daemon::Daemon;
 
 /// How often `--until-converged` looks, besides after a failure that was told.
@@ -33,6 +33,9 @@ const DRAW_EVERY: Duration = Duration::from_secs(1);
 
 /// How long the events of before an end are waited for: they are on their way.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(2);
+
+/// How soon the stream of events is asked for again where it could not be had.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
 /// Exit codes of `--until-converged`, as those of `pvnctl services wait`.
 const FAILED: u8 = 2;
@@ -146,7 +149,7 @@ impl Session {
         loop {
             let is_to_look = tokio::select! {
                 broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
-                event = self.events.next() => self.tell(event?, console).await?,
+                event = self.events.next() => self.tell(heard(event)?, console).await?,
                 Some(()) = OptionFuture::from(watch.as_mut().map(ConfigWatch::changed)) => {
                     if let Some(changed) = self.changed(&seen, console)? {
                         if let Some(watch) = &mut watch {
@@ -165,7 +168,7 @@ impl Session {
             };
             if is_to_look
                 && self.arguments.until_converged
-                && let Some(end) = self.end(deadline, console).await?
+                && let Some(end) = self.end_in_time(deadline, console).await?
                 && let Some((code, said)) = self.for_files(end, deadline)
             {
                 self.doing.clear(console)?;
@@ -236,6 +239,7 @@ impl Session {
             Err(failure @ (Failure::Refused(_) | Failure::Token { .. } | Failure::Config(_))) => {
                 self.wait_out(&failure, true, console)
             }
+            Err(failure) if failure.is_passing() => self.wait_out(&failure, true, console),
             Err(other) => Err(other),
         }
     }
@@ -289,8 +293,11 @@ impl Session {
         console: &mut Console,
     ) -> Result<bool, Failure> {
         let Some(event) = event else {
-            self.events =
-                self.client.events(&["v1", "events"], &[], self.last_event.as_deref()).await?;
+            let again = self.client.events(&["v1", "events"], &[], self.last_event.as_deref());
+            match heard(again.await.map(Some))? {
+                Some(events) => self.events = events,
+                None => tokio::time::sleep(REOPEN_AFTER).await,
+            }
             return Ok(false);
         };
         self.last_event.clone_from(&event.id);
@@ -321,6 +328,16 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// The same, but where it cannot be asked just now and there is time left.
+    async fn end_in_time(
+        &mut self,
+        deadline: Instant,
+        console: &mut Console,
+    ) -> Result<Option<(u8, String)>, Failure> {
+        let end = self.end(deadline, console).await;
+        if Instant::now() < deadline { heard(end) } else { end }
     }
 
     /// The exit code, and what is said of it, once it is clear. It is taken from what is so and
@@ -369,27 +386,7 @@ impl Session {
     }
 }
 
-/// The number of the newest entry of the log.
-async fn newest_event(client: &Client) -> Result<Option<u64>, Failure> {
-    Ok(client
-        .list::<LogEntry>(&["v1", "events"], &[], Some(1))
-        .await?
-        .items
-        .first()
-        .map(|entry| entry.seq))
-}
-
 /// Whether `pvnctl` goes elsewhere where nothing is said, or may.
 fn is_logged_in() -> bool {
     Contexts::load().map_or(true, |contexts| contexts.current.is_some())
-}
-
-/// The address under which this machine reaches a listener: one on every interface is reached by
-/// loopback.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port())
-    } else {
-        address
-    }
 }
