@@ -11,7 +11,8 @@
 //! them, two at three sevenths each, and there is always room for those that work.
 //!
 //! It is an index and nothing else: everything in it follows from the states, so a restart rebuilds
-//! it by calling [`ConcurrencyLimiter::update`] with each. Every operation is O(log n).
+//! it by calling [`ConcurrencyLimiter::update`] with each; those who are ready since one moment are
+//! served in the order of these calls. Every operation is O(log n).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,12 +27,14 @@ mod blocked;
 mod lane;
 mod limits;
 mod line;
+mod slots;
 
 pub use blocked::{Blocked, HOLDERS_SHOWN, Holder};
 pub use limits::{Limit, Limits};
 
 use lane::Lane;
 use line::{Line, Waiter};
+use slots::{Hold, InstanceSlots, Want};
 
 /// How many times as many places as are free a runtime may hold when it takes another one. Three,
 /// so that a runtime that is alone has three quarters of all.
@@ -75,42 +78,6 @@ pub struct ConcurrencyLimiter {
 
 /// Places of the runtime, and who would get the next one.
 type Head = (usize, Waiter);
-
-/// What an instance wants and holds, by lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct InstanceSlots {
-    service: Option<ServiceId>,
-    wants: [Option<Want>; 3],
-    holds: [Option<Hold>; 3],
-    /// The apply that was given up and may still run.
-    given_up: Option<Hold>,
-    is_deleted: bool,
-    cap: Option<(usize, u32)>,
-}
-
-/// A place that is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Want {
-    runtime: usize,
-    since: Timestamp,
-    /// Among those of one moment first come is first served: services that are released together
-    /// go in the order of their release, whose rows lie side by side.
-    turn: u64,
-}
-
-impl Want {
-    fn waiter(self, instance: InstanceId) -> Waiter {
-        (self.since, self.turn, instance)
-    }
-}
-
-/// A place that is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Hold {
-    runtime: usize,
-    since: Timestamp,
-    job: JobId,
-}
 
 const KINDS: [JobKind; 3] = [JobKind::Apply, JobKind::Fetch, JobKind::GetInfo];
 const APPLY: usize = 0;
