@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::BlobId;
+use crate::spool::Stream;
 
 #[cfg(feature = "check")]
 pub(crate) use self::words::each_text;
@@ -135,6 +136,23 @@ pub struct LeakedProcess {
 }
 
 impl Report {
+    /// Of a stream of which so many bytes are stored, what of it is not and where, in words; `None`
+    /// where all of it is. Of a long output the middle is not kept, and the two ends look like one
+    /// text.
+    pub fn gap(&self, stream: Stream, kept: u64) -> Option<String> {
+        let (all, head) = match stream {
+            Stream::Stdout => (self.stdout_bytes, self.stdout_head_bytes),
+            Stream::Stderr => (self.stderr_bytes, self.stderr_head_bytes),
+        };
+        let missing = all.checked_sub(kept).filter(|missing| *missing > 0)?;
+        let place =
+            head.map_or_else(|| "at its end".to_owned(), |head| format!("after byte {head}"));
+        let stream = stream.as_str();
+        Some(format!(
+            "{missing} of {all} bytes of {stream} are missing {place}: they were not kept"
+        ))
+    }
+
     /// That the command was killed, or ran out of memory, as people are told everywhere: the
     /// subject is the command. `None` where it ended by itself with its exit code.
     pub fn killed_in_words(&self) -> Option<String> {

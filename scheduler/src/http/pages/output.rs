@@ -87,7 +87,7 @@ pub(super) async fn printed(api: &Api, job: &Job) -> Result<PrintedOutput> {
     let live = format!("/jobs/{}/live?stdout={stdout}&stderr={stderr}&o={o}&e={e}", job.id);
     Ok(PrintedOutput {
         html,
-        notes: notes(&shown, order.is_empty(), is_over),
+        notes: notes(job, &shown, order.is_empty()),
         numbered: shown.iter().all(|one| one.begin == 0),
         live: (!is_over).then_some(live),
     })
@@ -105,7 +105,8 @@ fn split<'a>(bytes: &mut &'a [u8], length: u64) -> &'a [u8] {
     first
 }
 
-fn notes(shown: &[StreamEnd], is_order_unknown: bool, is_over: bool) -> Vec<String> {
+fn notes(job: &Job, shown: &[StreamEnd], is_order_unknown: bool) -> Vec<String> {
+    let is_over = job.status.is_final();
     if shown.iter().all(|one| one.bytes.is_empty()) {
         let nothing = if is_over { "Nothing was printed." } else { "Nothing yet." };
         return vec![nothing.to_owned()];
@@ -118,9 +119,10 @@ fn notes(shown: &[StreamEnd], is_order_unknown: bool, is_over: bool) -> Vec<Stri
             stream.as_str()
         )
     });
+    let gaps = shown.iter().filter_map(|one| one.gap(job));
     let is_mixed = is_over && is_order_unknown && shown.iter().all(|one| !one.bytes.is_empty());
     let mixed = "Nobody wrote down in which order both streams came: stdout stands first.";
-    cut.chain(is_mixed.then(|| mixed.to_owned())).collect()
+    cut.chain(gaps).chain(is_mixed.then(|| mixed.to_owned())).collect()
 }
 
 /// Where the painters are, when they were given the streams up to these bytes.
@@ -145,8 +147,7 @@ impl StreamEnd {
         let shown = usize::try_from(SHOWN_BYTES).unwrap_or(usize::MAX);
         let mut bytes = read_output(api, job, placed, stream, begin, shown).await?;
         if begin > 0 {
-            // The first line is cut somewhere.
-            let cut = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let cut = cut_at(&bytes);
             bytes.drain(..cut);
             begin += cut as u64;
         }
@@ -157,6 +158,12 @@ impl StreamEnd {
         self.begin + self.bytes.len() as u64
     }
 
+    /// What of it nobody kept, in words.
+    fn gap(&self, job: &Job) -> Option<String> {
+        let gap = job.report.as_ref()?.gap(self.stream, self.end())?;
+        Some(format!("{gap}, and the download has them neither."))
+    }
+
     /// Where it begins in all that was printed, of which a job that is over may have lost a part
     /// before its end.
     fn begins(&self, job: &Job) -> u64 {
@@ -165,6 +172,15 @@ impl StreamEnd {
             JobStream::Stderr => report.stderr_bytes,
         });
         printed.map_or(self.begin, |all| all.saturating_sub(self.bytes.len() as u64))
+    }
+}
+
+/// Where the first line begins that is whole, or of a long one the first character.
+fn cut_at(bytes: &[u8]) -> usize {
+    let looked_at = &bytes[..bytes.len() / 2];
+    match looked_at.iter().position(|byte| *byte == b'\n') {
+        Some(at) => at + 1,
+        None => bytes.iter().take_while(|byte| (0x80..0xc0).contains(*byte)).count(),
     }
 }
 
@@ -331,6 +347,15 @@ impl LineFollower {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_at_a_character_and_a_shorter_one_left_out() {
+        assert_eq!(cut_at(b"rest\nline\nline\n"), 5);
+        assert_eq!(cut_at("äx".as_bytes()), 0);
+        assert_eq!(cut_at(&"äxxxxxxxxx\n".as_bytes()[1..]), 1, "what is left is no line at all");
+        assert_eq!(cut_at(&[b'x'; 9]), 0);
+        assert_eq!(cut_at(b""), 0);
+    }
 
     #[test]
     fn a_place_is_read_back_and_nothing_else_is_one() {

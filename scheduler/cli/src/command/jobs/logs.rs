@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use schema::api::{Job, LogChunk, LogEnd};
+use schema::spool::Stream;
 use tokio::time::Instant;
 
 use crate::client::Client;
@@ -110,18 +111,10 @@ impl StreamLengths {
         else {
             return Ok(());
         };
-        for (stream, kept, all, head) in [
-            ("stdout", self.stdout, report.stdout_bytes, report.stdout_head_bytes),
-            ("stderr", self.stderr, report.stderr_bytes, report.stderr_head_bytes),
-        ] {
-            let missing = kept.map_or(0, |kept| all.saturating_sub(kept));
-            if missing > 0 {
+        for (stream, kept) in [(Stream::Stdout, self.stdout), (Stream::Stderr, self.stderr)] {
+            if let Some(gap) = kept.and_then(|kept| report.gap(stream, kept)) {
                 console.flush()?;
-                let place = head
-                    .map_or_else(|| "at its end".to_owned(), |head| format!("after byte {head}"));
-                console.say(&format!(
-                    "{missing} of {all} bytes of {stream} are missing {place}: they were not kept"
-                ))?;
+                console.say(&gap)?;
             }
         }
         Ok(())
