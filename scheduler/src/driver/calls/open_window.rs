@@ -12,10 +12,6 @@ use schema::time::Timestamp;
 use super::super::world::InstanceEntry;
 use super::super::{Caller, Refusal};
 
-/// Most characters of a reason: it is in the state that every commit writes, and in one line of a
-/// list.
-const REASON_LIMIT: usize = 1_000;
-
 /// The event that does it.
 ///
 /// # Errors
@@ -40,12 +36,6 @@ pub(super) fn opening(
     let reason = reason.map(|reason| reason.trim().to_owned()).unwrap_or_default();
     if reason.is_empty() {
         return Err(invalid("`reason` is missing: why this cannot wait for the window"));
-    }
-    let length = reason.chars().count();
-    if length > REASON_LIMIT {
-        return Err(invalid(&format!(
-            "`reason` has {length} characters, and {REASON_LIMIT} at most are kept; say it shorter"
-        )));
     }
     let time = for_seconds.map_or(WINDOW_LIFTED_FOR, Duration::from_secs);
     if time.is_zero() || time > WINDOW_LIFTED_AT_MOST {

@@ -16,6 +16,31 @@ use super::acknowledge::acknowledgement;
 use super::decide::decision;
 use super::open_window::opening;
 
+/// Most characters of a reason: it is in the state that every commit writes, and in one line of a
+/// list.
+const REASON_LIMIT: usize = 1_000;
+
+/// What a person says why.
+fn reason_of(ask: &Ask) -> Option<&str> {
+    match ask {
+        Ask::Approve(request) | Ask::Reject(request) => request.reason.as_deref(),
+        Ask::Pause(request) => request.reason.as_deref(),
+        Ask::Acknowledge(request) => request.reason.as_deref(),
+        Ask::OpenWindow(request) => request.reason.as_deref(),
+        Ask::Resume | Ask::Refresh(_) | Ask::Retry => None,
+    }
+}
+
+fn bounded(reason: &str) -> Result<(), Refusal> {
+    let length = reason.trim().chars().count();
+    if length <= REASON_LIMIT {
+        return Ok(());
+    }
+    Err(Refusal::Invalid(format!(
+        "`reason` has {length} characters, and {REASON_LIMIT} at most are kept; say it shorter"
+    )))
+}
+
 impl DriverLoop {
     pub(super) fn person(
         &mut self,
@@ -40,6 +65,9 @@ impl DriverLoop {
         let label = names.label();
         if kept.state.is_deleted() && !matches!(ask, Ask::Approve(_) | Ask::Reject(_)) {
             return Err(deleted(kept));
+        }
+        if let Some(reason) = reason_of(&ask) {
+            bounded(reason)?;
         }
         let decide = |request, decided| self.decided(kept, request, decided, caller);
         let events: Vec<(InstanceId, Event)> = match ask {
