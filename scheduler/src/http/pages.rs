@@ -125,14 +125,30 @@ impl BrowserAsked {
         let text = |name: HeaderName| text_of(request.headers(), name);
         let from = text(header::REFERER).and_then(|from| from.split_once("://"));
         let from = from.and_then(|(_, rest)| rest.find('/').map(|at| rest[at..].to_owned()));
+        let path = request.uri().path();
         let site = HeaderName::from_static("sec-fetch-site");
         Self {
             path: request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned(),
-            from: from.unwrap_or_else(|| "/".to_owned()),
+            from: from.or_else(|| form_stands_on(path)).unwrap_or_else(|| "/".to_owned()),
             is_get: request.method() == Method::GET,
             is_from_elsewhere: matches!(text(site), Some("cross-site" | "same-site")),
             headers: request.headers().clone(),
         }
+    }
+}
+
+/// The page of the service that has the form which sends to this path.
+fn form_stands_on(path: &str) -> Option<String> {
+    let rest = path.strip_prefix("/applications/")?;
+    let parts: Vec<&str> = rest.split('/').collect();
+    match parts.as_slice() {
+        [application, "services", service, "channels", channel, _] => {
+            Some(format!("/applications/{application}/services/{service}?channel={channel}"))
+        }
+        [application, "services", service, _] => {
+            Some(format!("/applications/{application}/services/{service}"))
+        }
+        _ => None,
     }
 }
 

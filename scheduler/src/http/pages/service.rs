@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::get;
 use pages::frame::NavEntry;
 use pages::{ServiceDetails, most_urgent};
 use schema::api::{
@@ -33,17 +33,23 @@ const ENTRIES: u32 = 20;
 pub(super) fn routes() -> Router<Api> {
     let path = "/applications/{application}/services/{service}";
     let channel = |last: &str| format!("{path}/channels/{{channel}}/{last}");
+    // A browser that opens again what a form was sent to asks for it with GET.
+    let form = get(form_sent);
     Router::new()
         .route(path, get(service))
-        .route(&channel("approve"), post(approve))
-        .route(&channel("reject"), post(reject))
-        .route(&channel("pause"), post(pause))
-        .route(&channel("resume"), post(resume))
-        .route(&channel("refresh"), post(refresh))
-        .route(&channel("retry"), post(retry))
-        .route(&channel("run"), post(run))
-        .route(&channel("open-window"), post(open_window))
-        .route(&channel("acknowledge"), post(acknowledge))
+        .route(&channel("approve"), form.clone().post(approve))
+        .route(&channel("reject"), form.clone().post(reject))
+        .route(&channel("pause"), form.clone().post(pause))
+        .route(&channel("resume"), form.clone().post(resume))
+        .route(&channel("refresh"), form.clone().post(refresh))
+        .route(&channel("retry"), form.clone().post(retry))
+        .route(&channel("run"), form.clone().post(run))
+        .route(&channel("open-window"), form.clone().post(open_window))
+        .route(&channel("acknowledge"), form.post(acknowledge))
+}
+
+async fn form_sent(Viewer(_): Viewer, PathParams(path): PathParams<ChannelPath>) -> Response {
+    on_to(&path.page())
 }
 
 #[derive(Deserialize)]

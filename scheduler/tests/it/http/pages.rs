@@ -245,6 +245,46 @@ async fn a_long_output_is_shown_from_its_end() {
     assert!(html.len() < 1_000_000 && html.matches("class=\"l o\"").count() > 2000);
 }
 
+/// One line can be longer than all that a page shows: the end of it is shown.
+#[tokio::test]
+async fn the_end_of_a_line_without_end_is_shown() {
+    const LENGTH: u64 = 4_000_000;
+    let service = Service::printing(|range| {
+        let end = range.offset.saturating_add(range.limit as u64).min(LENGTH);
+        let byte = |at: u64| if at == LENGTH - 1 { b'\n' } else { b'a' };
+        Ok((range.offset..end.max(range.offset)).map(byte).collect())
+    })
+    .await;
+    service.push().await;
+    let jobs = service.get("/v1/jobs").await.json();
+    let id = jobs["items"][0]["id"].as_str().unwrap().to_owned();
+    let cookie = service.sign_in("viewer").await;
+    let html = service.open(&format!("/jobs/{id}"), &cookie).await.html();
+    assert!(html.matches('a').count() >= (256 << 10) - 1, "{}", html.len());
+    assert!(!html.contains("Nothing was printed"));
+    let left_out = LENGTH - (256 << 10);
+    assert!(html.contains(&format!("The first {left_out} bytes of stdout are left out")));
+}
+
+#[tokio::test]
+async fn what_a_form_was_sent_to_leads_back_to_its_page() {
+    let service = Service::start().await;
+    service.push().await;
+    let cookie = service.sign_in("admin").await;
+    let page = "/applications/app/services/web?channel=staging";
+    for verb in ["approve", "reject", "retry", "resume", "acknowledge"] {
+        let path = format!("/applications/app/services/web/channels/staging/{verb}");
+        let again = service.open(&path, &cookie).await;
+        assert_eq!(again.status, StatusCode::SEE_OTHER, "{verb}");
+        assert_eq!(again.headers["location"], page, "{verb}");
+    }
+    let path = "/applications/app/services/web/channels/staging/approve";
+    let stale = service.ask(browser("POST", path, &cookie, "approval=apr-0&plan_digest=")).await;
+    assert_eq!(stale.status, StatusCode::CONFLICT);
+    let html = stale.html();
+    assert!(html.contains(&format!("<a class=\"button\" href=\"{page}\">Back</a>")), "{html}");
+}
+
 #[tokio::test]
 async fn services_are_narrowed_ordered_and_paged_by_the_address() {
     let service = Service::start().await;
