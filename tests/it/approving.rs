@@ -13,17 +13,22 @@ const TYPED: &[&str] = &["services", "approve", "s", "--app", "app", "--channel"
 
 /// A service whose plan is what the file `plan` holds, and which waits for a person.
 fn waiting() -> (Scheduler, Value) {
+    waiting_for("[ -e done ] || { cat plan; exit 2; }")
+}
+
+/// The same with another fetch.
+fn waiting_for(fetch: &str) -> (Scheduler, Value) {
     let scheduler = Scheduler::start();
     std::fs::write(scheduler.home().join("plan"), "one bucket more\n")
         .expect("a file can be written");
-    scheduler.apply(
-        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    \
-         requireApprovalBeforeApply: true\n    fetch:\n      pollInterval: 1s\n      taskConfig: \
-         {program: {name: look, entrypoint: [sh, -c], cmd: ['[ -e done ] || { cat plan; exit 2; \
-         }']}}\n    apply:\n      taskConfig: {program: {name: do, entrypoint: [sh, -c], cmd: \
-         ['touch done']}}\n---\napplication: {name: app, releaseChannels: [{name: c, runtimes: \
-         [{runtime: r}]}]}\n---\nservice: {name: s, application: app}\n",
-    );
+    let command = json!({"program": {"name": "look", "entrypoint": ["sh", "-c"], "cmd": [fetch]}});
+    scheduler.apply(&format!(
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: local}}\n    \
+         requireApprovalBeforeApply: true\n    fetch: {{pollInterval: 1s, taskConfig: \
+         {command}}}\n    apply:\n      taskConfig: {{program: {{name: do, entrypoint: [sh, -c], \
+         cmd: ['touch done']}}}}\n---\napplication: {{name: app, releaseChannels: [{{name: c, \
+         runtimes: [{{runtime: r}}]}}]}}\n---\nservice: {{name: s, application: app}}\n"
+    ));
     scheduler.ok(&["services", "push", "s", "--app", "app"]);
     let waiting = scheduler.channel_becomes("s", "c", "WAITING_MANUAL_APPROVAL");
     (scheduler, waiting["approvals"][0].clone())
@@ -163,9 +168,32 @@ fn p2_a_plan_that_came_while_the_question_stood_on_the_terminal_is_not_approved(
     terminal.shows("Approve this? [y/N]");
     another_plan(&scheduler, &first);
     terminal.types("y\n");
+    // That one is shown, and asked about.
+    terminal.shows("fetch has found another plan meanwhile");
+    terminal.shows("every bucket less");
+    terminal.types("n\n");
     assert_eq!(terminal.ends().code(), Some(1), "{}", terminal.text());
     assert_eq!(scheduler.channel("s", "c")["approvals"][0]["status"], "PENDING");
     assert!(!scheduler.home().join("done").exists(), "nothing was applied");
+}
+
+#[test]
+fn a_plan_that_differs_at_each_look_is_told_with_what_differs() {
+    let (scheduler, first) = waiting_for(
+        "[ -e done ] && exit 0; echo x >>looks; exec pvn-wrapper exec --success-exit-codes 2 \
+         --out plan-explanation=words -- sh -c 'echo --- look $(wc -l <looks) >words; exit 2'",
+    );
+    let told = wait::until("the third plan", || {
+        let channel = scheduler.channel("s", "c");
+        let message = channel["message"].as_str().unwrap_or_default();
+        message.contains("times another plan has taken the place").then(|| message.to_owned())
+    });
+    assert!(told.contains("in line 1: `--- look "), "{told}");
+    assert!(told.contains("leave out of `plan-explanation`"), "{told}");
+    let id = first["id"].as_str().expect("it has an id");
+    let refused = scheduler.pvnctl([TYPED, &["--approval", id, "--yes"]].concat());
+    assert!(said(&refused).contains("fetch has found another plan for"), "{}", said(&refused));
+    scheduler.ok(&[TYPED, &["--yes"]].concat());
 }
 
 /// A service whose channel waits for `gate`, with a plan that is the same whatever its apply does.

@@ -226,7 +226,16 @@ fn a_fetch_that_changes_what_it_looks_at_is_found_out_by_running_it_twice() {
                     \"$PVN_INSTANCE_DIR/seen\"; test \"$PVN_JOB_KIND\" = fetch && exit 2";
     let mut junk = script("echo no");
     junk["fetchMode"] = json!("STRUCTURED_OUTPUT");
+    let explaining = |text: &str| {
+        script(&format!(
+            "exec pvn-wrapper exec --success-exit-codes 2 --out \
+             plan-explanation=\"$PVN_INSTANCE_DIR/words\" -- sh -c 'echo {text} \
+             >\"$PVN_INSTANCE_DIR/words\"; exit 2'"
+        ))
+    };
     for (name, fetch, expected, said) in [
+        ("explains", explaining("one to add"), "fetch OK", "fetch found the same: there is work"),
+        ("babbles", explaining("at $(date +%s%N)"), "fetch FAILED", "is asked anew at each fetch"),
         ("looks", script("exit 2"), "fetch OK", "fetch found the same: there is work"),
         (
             "touches",

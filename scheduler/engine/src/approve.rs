@@ -17,7 +17,7 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::action::log;
 use crate::desired::{Desired, Gate, Question};
-use crate::state::{ApplyAttempts, Approval, State};
+use crate::state::{ApplyAttempts, Approval, PlanChanges, State};
 
 mod answer;
 mod over;
@@ -173,7 +173,16 @@ impl State {
             };
             why.to_owned()
         });
-        let told: Vec<String> = lapsed.into_iter().chain(differs).collect();
+        let changed = approval.changes.as_deref().filter(|it| it.times as usize >= ASKED_AGAIN);
+        let changed = changed.map(|PlanChanges { times, line, was, is }| {
+            format!(
+                "{times} times another plan has taken the place of the one that was asked about, \
+                 the last in line {line}: `{was}` is now `{is}`; if nothing real changes, leave \
+                 out of `plan-explanation` what differs each time, such as times and temporary \
+                 names"
+            )
+        });
+        let told: Vec<String> = lapsed.into_iter().chain(differs).chain(changed).collect();
         (!told.is_empty()).then(|| told.join("; "))
     }
 
@@ -257,6 +266,7 @@ impl State {
             status: ApprovalStatus::Pending,
             fingerprint: self.fingerprint(),
             explanation: self.work().and_then(|work| work.explanation.clone()),
+            changes: self.approvals.changes(&question.gate, desired.release),
             other_commands: false,
             needed: question.needed,
             votes: Vec::new(),

@@ -335,7 +335,8 @@ body! {
 request! {
     /// Body of `POST …/channels/{channel}/approve` and `…/reject`.
     DecisionRequest {
-        /// Which approval; absent means the one that is pending.
+        /// Which approval, by id or name; absent means the one that is pending. `approve` takes
+        /// nothing but the id for one that has no plan, but for `anyPlan`.
         approval: Option<String>,
         /// In the person's words.
         reason: Option<String>,

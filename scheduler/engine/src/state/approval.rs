@@ -5,7 +5,7 @@ use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::is_false;
+use super::{PlanChanges, is_false};
 use crate::desired::Question;
 
 /// An approval asked for.
@@ -34,6 +34,10 @@ pub struct Approval {
     /// What the plan would do, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
+    /// How the plan changed since people were first asked; of one that another plan took the place
+    /// of, how that one differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) changes: Option<Box<PlanChanges>>,
     /// Whether it was withdrawn because the commands are others now.
     #[serde(default, skip_serializing_if = "is_false")]
     pub other_commands: bool,
@@ -57,6 +61,15 @@ impl Approval {
     /// nothing that anybody could look at and name.
     pub fn plan_digest(&self) -> Option<BlobId> {
         self.fingerprint.filter(|digest| !digest.is_of_nothing())
+    }
+
+    /// Whether it asks the same of the same release as an earlier one, about another plan.
+    pub fn is_asked_in_place_of(&self, earlier: &Self) -> bool {
+        let release = |it: &Self| it.asked_for.as_ref().map(|(release, _)| *release);
+        self.gate == earlier.gate
+            && release(self) == release(earlier)
+            && !earlier.other_commands
+            && self.fingerprint != earlier.fingerprint
     }
 
     /// Somebody said no, and nobody has asked anew since.
@@ -99,6 +112,12 @@ impl Approval {
         if std::mem::replace(&mut self.status, status) != status {
             self.expires_at = expires_at;
         }
+    }
+
+    /// Other work was found than the one that it is about.
+    pub(super) fn note_change(&mut self, explanation: Option<&str>) {
+        let (was, is) = (self.explanation.as_deref().unwrap_or(""), explanation.unwrap_or(""));
+        self.changes = PlanChanges::after(self.changes.as_deref(), was, is);
     }
 
     pub(super) fn withdraw(&mut self) {

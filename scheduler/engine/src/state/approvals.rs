@@ -4,13 +4,12 @@
 
 use std::ops::Index;
 
-use schema::id::ApprovalId;
-use schema::id::BlobId;
+use schema::id::{ApprovalId, BlobId, ReleaseId};
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Approval, BrokenInvariant, Vote, Work};
+use super::{Approval, BrokenInvariant, PlanChanges, Vote, Work};
 use crate::desired::Question;
 
 /// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for
@@ -80,6 +79,17 @@ impl Approvals {
         let is_answer = |approval: &Approval| approval.answers(question, work);
         let no = self.last_no(is_answer);
         no.or_else(|| self.0.iter().rposition(is_answer))
+    }
+
+    /// How the plan differed each time that this release was asked this and another plan took the
+    /// place of the one that was asked about.
+    pub(crate) fn changes(&self, gate: &str, release: ReleaseId) -> Option<Box<PlanChanges>> {
+        let is_of = |old: &&Approval| {
+            old.gate == gate && old.asked_for.as_ref().is_some_and(|(of, _)| *of == release)
+        };
+        let last = self.0.iter().rev().find(is_of)?;
+        let is_replaced = last.over && last.status == ApprovalStatus::Expired;
+        last.changes.clone().filter(|_| is_replaced && !last.other_commands)
     }
 
     /// What would stand once nobody's no did.
@@ -256,6 +266,7 @@ impl Approvals {
             if approval.fingerprint == work.fingerprint {
                 continue;
             }
+            approval.note_change(work.explanation.as_deref());
             // The bytes of a plan without words differ each time.
             let has_words = work.explanation.is_some() || approval.explanation.is_some();
             let was_said = approval.kind == ApprovalKind::Manual

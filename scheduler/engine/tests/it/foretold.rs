@@ -14,7 +14,8 @@ use schema::id::BlobId;
 use schema::schedule::Schedule;
 
 use crate::scenario::{
-    Apply, Fetch, Scenario, apply_only, before_apply, exit_code, limits, manual, newer, stable,
+    Apply, Fetch, Scenario, apply_only, before_apply, exit_code, limits, manual, newer, plan,
+    stable,
 };
 
 /// Second 0 is 10:00; the window opens at 11:00 for an hour.
@@ -204,6 +205,30 @@ fn a_yes_that_counts_no_more_is_told_and_why_each_fetch_asks_anew() {
     );
     it.approve("ann");
     it.start(Apply);
+}
+
+#[test]
+fn a_plan_that_differs_at_each_fetch_is_told_with_the_line_that_does() {
+    let at =
+        |second: u32| plan("same", &format!("1 to change\n--- old 14:03:{second:02}\n+ size = 20"));
+    for desired in [before_apply(), Desired { gates: vec![manual(false, 1)], ..exit_code() }] {
+        let mut it = Scenario::new(desired);
+        it.run_with(Fetch, 2, at(5));
+        it.until(60).run_with(Fetch, 2, at(6));
+        assert!(!it.state().standing().message.contains("another plan"), "once may be a change");
+        it.until(120).run_with(Fetch, 2, at(7));
+        it.until(180).run_with(Fetch, 2, at(7));
+        says(
+            &it,
+            "2 times another plan has taken the place of the one that was asked about, the last in \
+             line 2: `--- old 14:03:06` is now `--- old 14:03:07`; if nothing real changes, leave \
+             out of `plan-explanation` what differs each time",
+        );
+        it.approve("ann");
+        it.run(Apply, 0);
+        it.until(900).run_with(Fetch, 2, at(8));
+        assert!(!it.state().standing().message.contains("another plan"), "that was answered");
+    }
 }
 
 #[test]

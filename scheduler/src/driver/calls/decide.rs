@@ -4,7 +4,7 @@
 use engine::event::Event;
 use engine::state::Approval;
 use schema::api::{DecisionRequest, decision_flags};
-use schema::status::{Decision, JobKind};
+use schema::status::{ApprovalStatus, Decision, JobKind};
 
 use crate::driver::world::InstanceEntry;
 use crate::driver::{Caller, Refusal};
@@ -47,7 +47,14 @@ pub(super) fn decision(
             }
             _ => String::new(),
         };
+        let is_replaced = |past: &Approval| {
+            past.status == ApprovalStatus::Expired
+                && kept.state.pending_approvals().any(|now| now.is_asked_in_place_of(past))
+        };
         return Err(Refusal::Conflict(match (past, named) {
+            (Some(past), Some(name)) if is_replaced(past) => format!(
+                "fetch has found another plan for {label} since `{name}` was asked{used}{other}"
+            ),
             (Some(past), Some(name)) => format!(
                 "`{name}` is not pending for {label} any more, it is {}{}{used}{other}",
                 past.status,
@@ -129,6 +136,18 @@ fn seen(
             Err(Refusal::Invalid(format!(
                 "`planDigest` is missing: say which plan of {label} you have seen (it is {now} \
                  now), or `anyPlan: true` for whichever it is"
+            )))
+        }
+        // It may have come since somebody looked and saw nothing.
+        (None, None)
+            if decision == Decision::Approve
+                && !request.any_plan
+                && request.approval.as_deref() != Some(&approval.id.to_string()) =>
+        {
+            Err(Refusal::Invalid(format!(
+                "`approval` is missing: say which question of {label} you have seen (it is {} \
+                 now), or `anyPlan: true` for whatever is asked",
+                approval.id
             )))
         }
         (None, _) => Ok(()),

@@ -2,7 +2,8 @@
 //! runs, with nothing applied between. Called by `checks`.
 
 use schema::api::Finding;
-use schema::id::RuntimeName;
+use schema::id::{BlobId, RuntimeName};
+use schema::spool::EXPLANATION;
 use schema::status::{CheckKind, JobKind, JobStatus};
 use tokio::time::Instant;
 
@@ -90,6 +91,21 @@ fn judged(runtime: &RuntimeName, rows: &[JobRow]) -> Finding {
         Some(code) => format!("exit code {code}"),
         None => "no exit code".to_owned(),
     };
+    if found(first) == found(last) && explanation(first) != explanation(last) {
+        return Finding::failed(
+            runtime,
+            CheckKind::Fetch,
+            "run twice with nothing applied between, fetch explained what it found in other words: \
+             whoever is asked for an approval is asked anew at each fetch"
+                .to_owned(),
+            format!(
+                "leave out of `{EXPLANATION}` what differs each time, such as times and temporary \
+                 names; `pvnctl jobs files {} {EXPLANATION}` and `pvnctl jobs files {} \
+                 {EXPLANATION}` print both",
+                first.id, last.id
+            ),
+        );
+    }
     if found(first) == found(last) {
         let said = said(last);
         return Finding::ok(
@@ -112,6 +128,12 @@ fn judged(runtime: &RuntimeName, rows: &[JobRow]) -> Finding {
             first.id, last.id
         ),
     )
+}
+
+/// What people are shown of what it found, if it leaves that.
+fn explanation(row: &JobRow) -> Option<BlobId> {
+    let files = &row.report.as_ref()?.files;
+    files.iter().find(|file| file.name == EXPLANATION)?.content_blob_id
 }
 
 /// What a structured fetch says of its objects, without what may be another in each run: events

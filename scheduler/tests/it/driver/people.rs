@@ -46,6 +46,31 @@ async fn rule_07_an_apply_waits_for_its_approval_and_the_audit_knows_who_gave_it
     );
 }
 
+/// It may have been asked for after somebody looked and saw that nothing was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_a_yes_without_a_plan_names_the_very_approval_that_was_seen() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(APPROVAL, true).await.unwrap();
+    let asked = rig.until_status("only", Status::WaitingManualApproval).await.approvals.remove(0);
+    assert_eq!(asked.plan_digest, None);
+    let yes = async |approval: Option<String>| {
+        let request = DecisionRequest { approval, ..DecisionRequest::default() };
+        rig.handle.ask(target("only"), Ask::Approve(request), caller("eve")).await
+    };
+    for unseen in [None, asked.name.clone()] {
+        let refused = yes(unseen).await.unwrap_err();
+        let says = format!(
+            "`approval` is missing: say which question of app/web in only you have \
+                            seen (it is {} now)",
+            asked.id
+        );
+        assert!(matches!(&refused, Refusal::Invalid(why) if why.contains(&says)), "{refused}");
+    }
+    assert_eq!(rig.runner.applies(), 0);
+    yes(Some(asked.id.to_string())).await.unwrap();
+    rig.until_status("only", Status::Converged).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_10_pause_stops_fetch_and_apply_until_resume() {
     let rig = Rig::start(tidy_world()).await;
@@ -56,6 +81,36 @@ async fn rule_10_pause_stops_fetch_and_apply_until_resume() {
     assert!(rig.runner.kinds().is_empty());
     rig.handle.ask(target("only"), Ask::Resume, caller("eve")).await.unwrap();
     rig.until_status("only", Status::WaitingManualApproval).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reason_that_nobody_would_read_is_refused_whatever_it_is_for() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(APPROVAL, true).await.unwrap();
+    rig.until_status("only", Status::WaitingManualApproval).await;
+    let because = |length: usize| Some("ä".repeat(length));
+    let asks = |length| {
+        let decision = DecisionRequest { reason: because(length), ..any_plan() };
+        let pause = schema::api::PauseRequest { reason: because(length) };
+        let drift =
+            schema::api::AcknowledgeRequest { reason: because(length), ..Default::default() };
+        let window =
+            schema::api::OpenWindowRequest { reason: because(length), ..Default::default() };
+        [
+            Ask::Approve(decision.clone()),
+            Ask::Reject(decision),
+            Ask::Acknowledge(drift),
+            Ask::OpenWindow(window),
+            Ask::Pause(pause),
+        ]
+    };
+    for ask in asks(1_001) {
+        let refused = rig.handle.ask(target("only"), ask, caller("eve")).await.unwrap_err();
+        let says = "`reason` has 1001 characters, and 1000 at most are kept";
+        assert!(matches!(&refused, Refusal::Invalid(why) if why.contains(says)), "{refused}");
+    }
+    let [.., pause] = asks(1_000);
+    rig.handle.ask(target("only"), pause, caller("eve")).await.unwrap();
 }
 
 /// Its wrapper says so before its Pod is seen to run.

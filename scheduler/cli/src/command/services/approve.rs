@@ -2,6 +2,7 @@
 
 use clap::Args;
 use schema::api::{Approval, DecisionRequest, Instance, Service};
+use schema::id::ApprovalId;
 use schema::status::ApprovalStatus;
 
 use super::decision::{self, Common};
@@ -20,11 +21,15 @@ Examples:
   pvnctl approve shop/web --all-of-release
 
 On a terminal it shows what is asked, with the plan if there is one, and asks.
-A yes is for that plan alone: when another one has come meanwhile it is refused.
+A yes is for that plan alone: when another one has come meanwhile that is shown,
+and it asks again.
 Without a terminal there is nobody to ask: name what was looked at with
 --approval and --plan-digest, as `pvnctl get services SERVICE` prints them, or
 give --yes for what is asked about now. --plan-digest alone does where nothing
 else was asked about with the same one before.";
+
+/// How often a plan is shown, each time another one, before it is for the person to look why.
+const LOOKS: u32 = 5;
 
 /// What can be typed.
 #[derive(Debug, Args)]
@@ -112,30 +117,69 @@ async fn everywhere(
     }
 }
 
-/// Finds what is asked in this channel, asks, and sends the decision. Ends silently with 1 where
-/// somebody says no.
+/// Finds what is asked in this channel, asks, and sends the decision; where another plan came while
+/// somebody looked, shows that and asks again. Ends silently with 1 where somebody says no.
 async fn here(
+    instance: &InstancePath,
+    request: DecisionRequest,
+    yes: bool,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    if request.plan_digest.is_some() {
+        return decision::send("approve", instance, &request, client, console).await;
+    }
+    for _ in 1..LOOKS {
+        let seen = seen(instance, request.clone(), yes, client, console).await?;
+        let sent = decision::send("approve", instance, &seen, client, console).await;
+        let Err(Failure::Refused(_)) = &sent else { return sent };
+        match news(instance, &request, &seen, client).await {
+            Some(news) => console.say(news)?,
+            None => return sent,
+        }
+    }
+    let seen = seen(instance, request, yes, client, console).await?;
+    decision::send("approve", instance, &seen, client, console).await
+}
+
+/// What is new, where there is something to say yes to by now that was not seen.
+async fn news(
+    instance: &InstancePath,
+    request: &DecisionRequest,
+    seen: &DecisionRequest,
+    client: &Client,
+) -> Option<&'static str> {
+    let now: Instance = client.get(&instance.own_path(), &[]).await.ok()?;
+    let asked = only_one(&now, request.approval.as_deref())?;
+    let is_id = |named: &String| named.starts_with(ApprovalId::PREFIX);
+    match seen.approval.as_ref().is_some_and(is_id) {
+        false => Some("it is asked for just now"),
+        true if asked.plan_digest != seen.plan_digest => {
+            Some("fetch has found another plan meanwhile")
+        }
+        true => None,
+    }
+}
+
+/// The request for what is asked now, if somebody agrees to it.
+async fn seen(
     instance: &InstancePath,
     mut request: DecisionRequest,
     yes: bool,
     client: &Client,
     console: &mut Console,
-) -> Result<(), Failure> {
-    if request.plan_digest.is_none() {
-        let now: Instance = client.get(&instance.own_path(), &[]).await?;
-        // Of none or two the server says what is wrong.
-        if let Some(asked) = only_one(&now, request.approval.as_deref()) {
-            let others = decision::others(instance, request.approval.as_deref(), client).await;
-            if !yes
-                && !agreed(instance, &now, &others, asked, request.approval.as_deref(), console)?
-            {
-                return Err(Failure::Ended(1));
-            }
-            request.approval = Some(asked.id.to_string());
-            request.plan_digest.clone_from(&asked.plan_digest);
+) -> Result<DecisionRequest, Failure> {
+    let now: Instance = client.get(&instance.own_path(), &[]).await?;
+    // Of none or two the server says what is wrong.
+    if let Some(asked) = only_one(&now, request.approval.as_deref()) {
+        let others = decision::others(instance, request.approval.as_deref(), client).await;
+        if !yes && !agreed(instance, &now, &others, asked, request.approval.as_deref(), console)? {
+            return Err(Failure::Ended(1));
         }
+        request.approval = Some(asked.id.to_string());
+        request.plan_digest.clone_from(&asked.plan_digest);
     }
-    decision::send("approve", instance, &request, client, console).await
+    Ok(request)
 }
 
 /// The approval that is meant, if that is clear.

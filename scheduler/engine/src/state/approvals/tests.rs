@@ -15,6 +15,7 @@ fn asked(number: u8, kind: ApprovalKind) -> Approval {
         status: ApprovalStatus::Pending,
         fingerprint: None,
         explanation: Some("one to add".to_owned()),
+        changes: None,
         other_commands: false,
         needed: 2,
         votes: Vec::new(),
