@@ -15,6 +15,7 @@ pub mod notification;
 pub mod output;
 pub mod report;
 pub mod schedule;
+pub mod short;
 pub mod shown;
 pub mod spool;
 pub mod status;

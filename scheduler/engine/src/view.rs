@@ -7,6 +7,7 @@ use schema::status::{GateKind, Reason};
 
 use crate::converge::ShutGate;
 use crate::describe::{HeldUpBy, WayOut};
+use crate::desired::Gate;
 use crate::state::{Approval, DriftRecord, State};
 
 /// Approvals asked for, newest first, as the API shows them.
@@ -59,6 +60,12 @@ pub fn waits_for(state: &State) -> Vec<GateAhead> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The channels that have to be converged at the same version before its first apply.
+pub fn upstream(state: &State) -> Vec<ChannelName> {
+    let gates = state.desired().map_or(&[][..], |desired| &desired.gates);
+    gates.iter().flat_map(Gate::upstream).cloned().collect()
 }
 
 /// What an approval is called to which the config gives no name.

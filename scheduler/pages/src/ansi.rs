@@ -1,7 +1,7 @@
-//! The output of a command as lines of HTML: its colours as classes, everything else that steers a
-//! terminal left out, all that it printed as text.
+//! The output of a command as lines of HTML, as a terminal draws it: its colours as classes,
+//! everything else that steers a terminal left out, titles and addresses of links too.
 
-use schema::shown::{SEQUENCE_LIMIT_BYTES, steering};
+use schema::shown::{SEQUENCE_LIMIT_BYTES, undrawn};
 
 use crate::markup::push_escaped;
 
@@ -14,6 +14,8 @@ const LINE_LIMIT_BYTES: usize = 16 << 10;
 struct LetterStyle {
     /// The number of ECMA-48 for one of the sixteen colours: 30 to 37, 90 to 97.
     colour: Option<u8>,
+    /// The same behind the letters: 40 to 47, 100 to 107.
+    behind: Option<u8>,
     bold: bool,
     dim: bool,
     italic: bool,
@@ -26,6 +28,9 @@ impl LetterStyle {
         let mut classes = String::new();
         if let Some(colour) = self.colour {
             classes.push_str(&format!("a{colour} "));
+        }
+        if let Some(behind) = self.behind {
+            classes.push_str(&format!("k{behind} "));
         }
         for (is, class) in [
             (self.bold, "ab "),
@@ -57,7 +62,9 @@ impl LetterStyle {
                 24 => self.underlined = false,
                 27 => self.reversed = false,
                 30..=37 | 90..=97 => self.colour = Some(number),
+                40..=47 | 100..=107 => self.behind = Some(number),
                 39 => self.colour = None,
+                49 => self.behind = None,
                 38 | 48 => match numbers.next() {
                     Some(5) => drop(numbers.next()),
                     Some(2) => drop(numbers.nth(2)),
@@ -148,7 +155,7 @@ impl AnsiPainter {
         let mut at = 0;
         let mut begin = 0;
         while at < line.len() {
-            match steering(&line[at..], true) {
+            match undrawn(&line[at..], true) {
                 Some(length @ 1..) => {
                     self.run(&line[begin..at], html);
                     let sequence = &line[at..at + length];
@@ -183,7 +190,7 @@ impl AnsiPainter {
 /// How many bytes at the end begin a sequence or a character that goes on behind it.
 fn unfinished(text: &[u8]) -> usize {
     let tail = &text[text.len().saturating_sub(SEQUENCE_LIMIT_BYTES)..];
-    let is_cut = |at: &usize| steering(&tail[*at..], false).is_none();
+    let is_cut = |at: &usize| undrawn(&tail[*at..], false).is_none();
     if let Some(at) = (0..tail.len()).find(is_cut) {
         return tail.len() - at;
     }
@@ -215,6 +222,15 @@ mod tests {
             "<span class=\"l o\"><span class=\"a31 ab\">red</span></span>\
              <span class=\"l o\"><span class=\"a31 ab\">still</span> plain</span>",
         );
+        check(
+            "\u{1b}[41;97mx\u{1b}[49my\u{1b}[7mz",
+            "<span class=\"l o\"><span class=\"a97 k41\">x</span><span class=\"a97\">y</span>\
+             <span class=\"a97 ar\">z</span></span>",
+        );
+        check(
+            "see \u{1b}]8;;https://e.test/a\u{1b}\\here\u{1b}]8;;\u{1b}\\.",
+            "<span class=\"l o\">see here.</span>",
+        );
         check("\u{1b}[38;5;196mx\u{1b}[48;2;1;2;3my", "<span class=\"l o\">xy</span>");
         check(
             "\u{1b}[92;4mx\u{1b}[39;24my",
@@ -226,7 +242,7 @@ mod tests {
     fn what_a_command_prints_is_never_markup_and_steers_nothing() {
         check(
             "<b onclick='x'>&\u{1b}]0;title\u{7}\u{202e}end\u{1b}[2J",
-            "<span class=\"l o\">&lt;b onclick=&#39;x&#39;&gt;&amp;0;titleend</span>",
+            "<span class=\"l o\">&lt;b onclick=&#39;x&#39;&gt;&amp;end</span>",
         );
     }
 

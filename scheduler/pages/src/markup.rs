@@ -5,6 +5,7 @@ use std::borrow::Borrow;
 use std::fmt;
 
 use schema::output::{ExternalLink, LinkKind, ObjectStatus, ObjectVersion};
+use schema::short::{digests_in, ids_in};
 use schema::shown::seen;
 use schema::status::{ApprovalStatus, CheckStatus, JobStatus, Status};
 
@@ -185,13 +186,13 @@ pub(crate) fn mark(word: &str) -> Markup {
     badge(StatusColour::Waiting, word)
 }
 
-/// A sentence of ours: what stands in backticks is a command or a name. Characters that would make
-/// it read otherwise than it is are left out.
+/// A sentence of ours: what stands in backticks is a command or a name, for copying; elsewhere ids
+/// and digests are short. Characters that would make it read otherwise than it is are left out.
 pub(crate) fn said(text: &str) -> Markup {
     let mut html = String::with_capacity(text.len());
     for (at, part) in seen(text).split('`').enumerate() {
         if at % 2 == 0 {
-            push_escaped(&mut html, part);
+            push_escaped(&mut html, &digests_in(&ids_in(part)));
             continue;
         }
         // A command with ids and digests is for copying, and takes one line.

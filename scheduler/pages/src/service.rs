@@ -135,6 +135,22 @@ impl ServiceView<'_> {
         instance_path(&service.application, &service.name, &one.channel)
     }
 
+    /// Whether it waits for the channel that stands before it.
+    fn follows(&self, one: &Instance) -> bool {
+        let channels = &self.shown.service.channels;
+        let mut pairs = channels.iter().zip(channels.iter().skip(1));
+        pairs.any(|(before, this)| {
+            this.channel == one.channel && one.upstream.contains(&before.channel)
+        })
+    }
+
+    /// The channels that it waits for, where these are not the one that stands before it alone.
+    fn comes_after(&self, one: &Instance) -> Option<String> {
+        let is_drawn = self.follows(one) && one.upstream.len() == 1;
+        let names: Vec<&str> = one.upstream.iter().map(|name| name.as_str()).collect();
+        (!is_drawn && !names.is_empty()).then(|| names.join(", "))
+    }
+
     fn is_selected(&self, one: &Instance) -> bool {
         self.shown.selected.as_ref() == Some(&one.channel)
     }

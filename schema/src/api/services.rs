@@ -137,6 +137,10 @@ body! {
         /// waits for none of these. Servers of before tell none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waits_for: Vec<GateAhead>,
+        /// The channels that have to be converged at the same version first, as the config of its
+        /// release says, whether they are or not. Servers of before tell none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        upstream: Vec<ChannelName>,
     }
 }
 

@@ -20,6 +20,9 @@ use crate::http::limits::OUTPUT_EVENT_BYTES;
 /// are its last.
 const SHOWN_BYTES: u64 = 256 << 10;
 
+/// Most lines of a stream that it begins with: a browser lays out some thousand at once.
+const SHOWN_LINES: usize = 5_000;
+
 /// Looks for which lines wait to be told whether stdout or stderr came first, before they are shown
 /// in any order: longer than the wrapper waits before it writes that down.
 const LOOKS_FOR_ORDER: u32 = 4;
@@ -146,11 +149,10 @@ impl StreamEnd {
         let mut begin = length(api, job, placed, stream).await?.saturating_sub(SHOWN_BYTES);
         let shown = usize::try_from(SHOWN_BYTES).unwrap_or(usize::MAX);
         let mut bytes = read_output(api, job, placed, stream, begin, shown).await?;
-        if begin > 0 {
-            let cut = cut_at(&bytes);
-            bytes.drain(..cut);
-            begin += cut as u64;
-        }
+        let cut = if begin > 0 { cut_at(&bytes) } else { 0 };
+        let cut = cut.max(lines_from(&bytes, SHOWN_LINES));
+        bytes.drain(..cut);
+        begin += cut as u64;
         Ok(Self { begin, bytes, stream })
     }
 
@@ -182,6 +184,12 @@ fn cut_at(bytes: &[u8]) -> usize {
         Some(at) => at + 1,
         None => bytes.iter().take_while(|byte| (0x80..0xc0).contains(*byte)).count(),
     }
+}
+
+/// Where the last so many lines begin.
+fn lines_from(bytes: &[u8], most: usize) -> usize {
+    let ends = (0..bytes.len().saturating_sub(1)).rev().filter(|at| bytes[*at] == b'\n');
+    ends.skip(most.saturating_sub(1)).next().map_or(0, |at| at + 1)
 }
 
 /// How many bytes of a stream there are by now, as few as possible of them read: twice as far until
@@ -355,6 +363,15 @@ mod tests {
         assert_eq!(cut_at(&"äxxxxxxxxx\n".as_bytes()[1..]), 1, "what is left is no line at all");
         assert_eq!(cut_at(&[b'x'; 9]), 0);
         assert_eq!(cut_at(b""), 0);
+    }
+
+    #[test]
+    fn of_many_short_lines_the_last_are_shown() {
+        assert_eq!(lines_from(b"a\nb\nc\n", 2), 2);
+        assert_eq!(lines_from(b"a\nb\nc", 2), 2);
+        assert_eq!(lines_from(b"a\nb\nc", 3), 0);
+        assert_eq!(lines_from(b"\n\n\n", 1), 2);
+        assert_eq!(lines_from(b"", 1), 0);
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         drift: engine::view::drift(state),
         window_lift: engine::view::window_lift(state),
         waits_for: engine::view::waits_for(state),
+        upstream: engine::view::upstream(state),
     }
 }
 
@@ -76,6 +77,7 @@ fn broken(
         since,
         next_action_at: None,
         waits_for: Vec::new(),
+        upstream: Vec::new(),
         desired_version: get(row, "desired_version").unwrap_or_default(),
         release: word_or_null(row, "release_id").unwrap_or_default(),
         ..shown(channel, runtime.unwrap_or_else(unreadable_name), &known)

@@ -267,6 +267,22 @@ async fn the_end_of_a_line_without_end_is_shown() {
 }
 
 #[tokio::test]
+async fn an_arrow_leads_to_a_channel_only_from_one_that_it_waits_for() {
+    let service = Service::start().await;
+    service.push().await;
+    let told = service.get("/v1/applications/app/services/web").await.json();
+    let upstream = |at: usize| told["channels"][at]["upstream"].clone();
+    assert_eq!(
+        (upstream(0), upstream(1)),
+        (serde_json::Value::Null, serde_json::json!(["staging"]))
+    );
+    let cookie = service.sign_in("viewer").await;
+    let html = service.open("/applications/app/services/web", &cookie).await.html();
+    assert!(html.contains("id=\"channel-staging\">"), "{html}");
+    assert!(html.contains("id=\"channel-production\" class=\"after\">"), "{html}");
+}
+
+#[tokio::test]
 async fn what_a_form_was_sent_to_leads_back_to_its_page() {
     let service = Service::start().await;
     service.push().await;
