@@ -57,6 +57,7 @@ mod pages_output;
 mod pages_phone;
 mod pages_pictures;
 mod pages_records;
+mod pages_swapped;
 mod plan_secrets;
 mod plans;
 mod private_files;

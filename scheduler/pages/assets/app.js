@@ -89,6 +89,33 @@ function become(from, to) {
   }
 }
 
+// --- A plan is not swapped under whoever reads it: where another is asked about by now the old one
+// stays, without its buttons, until somebody asks for the new one.
+function hold(next) {
+  for (const old of document.querySelectorAll("[data-asks]")) {
+    const section = old.closest("section"), buttons = section.querySelectorAll("form button");
+    const now = [...next.querySelectorAll("[data-asks]")].filter((one) => one.dataset.asks === old.dataset.asks);
+    const swapped = now.length > 0 && !now.some((one) => one.dataset.plan === old.dataset.plan);
+    const told = section.querySelector(".swapped");
+    section.toggleAttribute("data-keep", swapped);
+    for (const button of buttons) button.disabled = swapped;
+    if (!swapped && told) told.remove();
+    if (!swapped) continue;
+    if (!told) {
+      const notice = document.createElement("p"), show = document.createElement("button");
+      notice.className = "notice t-waiting swapped";
+      notice.setAttribute("role", "alert");
+      notice.textContent = "Another plan is asked about by now. ";
+      show.type = "button";
+      show.textContent = "Show it";
+      show.addEventListener("click", () => location.reload());
+      notice.append(show);
+      section.append(notice);
+    }
+    now[0].closest("section").replaceWith(section.cloneNode(true));
+  }
+}
+
 let looking = false, again = false;
 async function look() {
   if (looking) {
@@ -102,6 +129,7 @@ async function look() {
     const next = page.getElementById("main");
     if (answer.status === 401) return location.reload();
     if (next) {
+      hold(next);
       become(main(), next);
       const top = page.querySelector(".top"), own = document.querySelector(".top");
       if (top && own) become(own, top);
