@@ -23,7 +23,8 @@ words! {
         Push = "push",
         /// Approve and reject.
         Approve = "approve",
-        /// Pause, resume, retry, cancel, fetch now, acknowledge drift; check and resume runtimes.
+        /// Pause, observe, resume, retry, cancel, fetch now, acknowledge drift; check and resume
+        /// runtimes.
         Operate = "operate",
         /// Let a release start outside its apply window.
         OpenWindow = "open-window",

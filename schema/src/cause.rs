@@ -74,7 +74,7 @@ words! {
         GracePeriod = "GRACE_PERIOD",
         /// Nothing moves it by itself; with what a person does.
         WaitsForPerson = "WAITS_FOR_PERSON",
-        /// Observer mode: it looks and never applies.
+        /// Observer mode, or a person wants it to be observed only: it looks and never applies.
         Observer = "OBSERVER",
         /// Another channel is not converged at this version, and what would bring it there.
         UpstreamUnstable = "UPSTREAM_UNSTABLE",

@@ -16,7 +16,9 @@ impl CommandTarget<'_> {
         let rest = command.strip_prefix("pvnctl services ")?;
         let (verb, flags) = rest.split_once(' ').unwrap_or((rest, ""));
         let of_channel = match verb {
-            "retry" | "resume" | "pause" | "acknowledge" | "open-window" => " --channel ",
+            "retry" | "resume" | "pause" | "observe" | "acknowledge" | "open-window" => {
+                " --channel "
+            }
             // Nobody who asks about one channel means to release to the others, too.
             "rollback" | "push" => " --channels ",
             _ => return None,

@@ -33,11 +33,13 @@ words! {
         InstanceBroken = "instance.broken",
         /// A person started a broken instance anew.
         InstanceMended = "instance.mended",
+        /// A person wants an instance to be observed only.
+        InstanceObserve = "instance.observe",
         /// A person paused an instance.
         InstancePause = "instance.pause",
         /// A person had fetch and getInfo run at once.
         InstanceRefresh = "instance.refresh",
-        /// A person let a paused instance go on.
+        /// A person let an instance go on that was paused, or observed only.
         InstanceResume = "instance.resume",
         /// A person asked to try again now.
         InstanceRetry = "instance.retry",

@@ -118,6 +118,8 @@ words! {
         Window = "window",
         /// Somebody paused it.
         Pause = "pause",
+        /// Somebody wants it to be observed only.
+        Observe = "observe",
         /// As many applies run as may.
         Place = "place",
     }
@@ -156,7 +158,8 @@ words! {
         Deployer = "deployer",
         /// What a viewer may, and approve and reject.
         Approver = "approver",
-        /// What a viewer may, and pause, resume, retry, cancel, fetch now, acknowledge drift.
+        /// What a viewer may, and pause, observe, resume, retry, cancel, fetch now, acknowledge
+        /// drift.
         Operator = "operator",
         /// What a viewer may, and let a release start outside its apply window.
         BreakGlass = "break-glass",

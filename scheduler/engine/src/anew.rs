@@ -11,7 +11,7 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::desired::{Desired, WorkExitCodes};
 use crate::limits::{OVERTIME, RECOVERY, START_DEADLINE};
-use crate::state::{ApplyAttempts, ApplyEnd, Job, State};
+use crate::state::{ApplyAttempts, ApplyEnd, Job, ObserveWish, State};
 
 /// An apply that is in flight, as its job's record tells.
 #[derive(Debug, Clone)]
@@ -48,6 +48,8 @@ pub struct Salvaged {
     pub pause_is_assumed: bool,
     /// Whether this run of the daemon only looks.
     pub observer: bool,
+    /// That a person wants it to be observed only.
+    pub observe_wish: Option<Box<ObserveWish>>,
     /// Whether it is no longer wanted.
     pub deleted: bool,
     /// Its apply that has not ended.
@@ -70,6 +72,7 @@ impl State {
             pause_reason,
             pause_is_assumed,
             observer,
+            observe_wish,
             deleted,
             flying,
             unsettled,
@@ -81,7 +84,8 @@ impl State {
         state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
         (state.paused, state.pause_is_assumed) = (paused, pause_is_assumed);
         (state.paused_by, state.pause_reason) = (paused_by, pause_reason);
-        state.observer = observer;
+        // What may have been a pause stops more.
+        (state.observer, state.observe_wish) = (observer, observe_wish.filter(|_| !paused));
         (state.unsettled, state.unsettled_in) =
             (unsettled, unsettled_in.filter(|_| unsettled.is_some()));
         let Some(desired) = desired else { return (state, Vec::new()) };

@@ -40,6 +40,7 @@ impl State {
             B::WantsForNothing,
         )?;
         wrong(wants_main && self.paused, B::WantsWhilePaused)?;
+        wrong(self.paused && self.observe_wish.is_some(), B::PausedAndObserved)?;
         let watched = self.desired().is_some_and(|desired| desired.observe.watch().is_some())
             && !self.paused
             && !self.deleted;
@@ -51,7 +52,7 @@ impl State {
         )?;
         self.rollout.check(self.wants.apply.is_some())?;
         if self.wants.apply.is_some() {
-            wrong(self.observer, B::AppliesWhileObserving)?;
+            wrong(self.only_looks(), B::AppliesWhileObserving)?;
             wrong(self.given_up().next().is_some(), B::AppliesBesideUnsettled)?;
             wrong(self.pending_approvals().next().is_some(), B::AppliesUnapproved)?;
         }

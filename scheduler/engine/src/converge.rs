@@ -233,7 +233,7 @@ impl State {
     fn situate_gates(&self, now: Timestamp) -> Situation {
         match self.shut_gates(now).next() {
             Some(ShutGate::Unmet(unmet)) => Situation::Unmet(unmet),
-            _ if self.observer => Situation::Observing,
+            _ if self.only_looks() => Situation::Observing,
             Some(ShutGate::Ask(asker)) => Situation::Ask(asker),
             Some(ShutGate::Approval(at)) => Situation::Approval(at),
             Some(ShutGate::Rejected(at)) => Situation::Rejected(at),

@@ -125,7 +125,7 @@ pub(crate) enum WayOut<'a> {
     NextTry(Timestamp),
     /// The effect of an apply shows by then, or it comes again.
     EffectShows(Timestamp),
-    /// The scheduler is not an observer any more.
+    /// The scheduler is not an observer any more, and no person wants it to only look.
     ObserverEnds,
     /// What a gate waits for has come about.
     Met(&'a Unmet),
@@ -239,6 +239,7 @@ impl Situation {
             state.tell_stuck(&mut described);
         }
         state.tell_error(&mut described);
+        state.tell_observed(self, &mut described);
         described
             .message
             .push_str(&state.main.as_deref().map_or_else(String::new, what_it_waits_for));

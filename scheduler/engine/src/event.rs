@@ -104,7 +104,16 @@ pub enum Event {
         /// What for, in their words.
         reason: Option<String>,
     },
-    /// A person lets a paused instance go on.
+    /// A person wants the instance to be observed only: fetch and getInfo go on, no apply starts
+    /// and nobody is asked. What was paused is looked at again. Of one that is observed only a
+    /// reason is news.
+    ObserveOnly {
+        /// The person.
+        who: String,
+        /// What for, in their words.
+        reason: Option<String>,
+    },
+    /// A person lets an instance go on that is paused, or observed only.
     Resume,
     /// Observer mode on or off: look, never apply.
     Observe(bool),

@@ -78,6 +78,7 @@ pub fn explain(
     led_to.iter().chain(&described.because).for_each(|because| chain.because(*because));
     chain.way_out(described.way_out);
     described.besides.iter().for_each(|because| chain.because(*because));
+    chain.only_observed(&situation);
     chain.window_lifted();
     chain.beside();
     Explanation {

@@ -41,6 +41,9 @@
 //!
 //! A window that a person has lifted for the release is open until that ends; nothing else is.
 //!
+//! What a person wants to be observed only, or a daemon in observer mode, comes to Observing in the
+//! place of every gate that asks people, and no further.
+//!
 //! Paused and Deleted take precedence over all of these but never end an apply; Pending and Broken
 //! are what a structured fetch says of objects that run the right version. Without a fetch, a
 //! release is work until its apply has succeeded.

@@ -33,8 +33,8 @@ pub fn go_back_now(state: &State, from: ReleaseId, now: Timestamp) -> GoBack {
     if desired.release != from {
         return GoBack::Dropped("another release took its place");
     }
-    if state.observer {
-        return GoBack::Dropped("observer mode was turned on");
+    if state.only_looks() {
+        return GoBack::Dropped(state.why_it_only_looks());
     }
     let situation = state.situate_idle(now);
     if let Some(why) = has_come_between(&situation) {
@@ -137,7 +137,7 @@ impl State {
     /// Whether something else than the release keeps it from arriving: a gate, a person who has to
     /// do something, or that pvn only looks.
     fn is_held_up(&self, situation: &Situation, now: Timestamp) -> bool {
-        if self.observer {
+        if self.only_looks() {
             return true;
         }
         match situation.held_up_by() {

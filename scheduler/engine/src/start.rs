@@ -241,7 +241,7 @@ impl State {
             }
             Situation::Deleted => Err("it is no longer wanted"),
             Situation::Paused => Err("it was paused"),
-            Situation::Observing => Err("observer mode was turned on"),
+            Situation::Observing => Err(self.why_it_only_looks()),
             Situation::WindowShut(_) => Err("the apply window has shut"),
             Situation::Unmet(unmet) => Err(unmet.comes_first()),
             Situation::Ask(_) | Situation::Approval(_) | Situation::Rejected(_) => {

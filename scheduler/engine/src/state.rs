@@ -30,6 +30,7 @@ mod held;
 mod info;
 mod job;
 mod lift;
+mod observe_wish;
 mod observed;
 mod read;
 mod rollout;
@@ -49,6 +50,7 @@ pub use held::AppliesHeld;
 pub(crate) use info::InfoState;
 pub use job::{Job, Wait, had_ended};
 pub use lift::WindowLift;
+pub use observe_wish::ObserveWish;
 pub(crate) use observed::{ObservedState, WatchState};
 pub(crate) use rollout::Rollout;
 
@@ -80,8 +82,12 @@ pub struct State {
     /// Whether nobody is known to have paused it: what its row said of that was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pause_is_assumed: bool,
+    /// Whether this run of the daemon only looks.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) observer: bool,
+    /// That a person wants it to be observed only; never beside a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) observe_wish: Option<Box<ObserveWish>>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) deleted: bool,
     /// Jobs decided so far, of all kinds; part of each job's id.
@@ -257,6 +263,7 @@ impl State {
             pause_reason: None,
             pause_is_assumed: false,
             observer: false,
+            observe_wish: None,
             deleted: false,
             jobs: 0,
             asked: 0,

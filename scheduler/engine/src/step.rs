@@ -10,7 +10,7 @@ use crate::converge::Situation;
 use crate::desired::WatchPolicy;
 use crate::event::Event;
 use crate::limits::{LANE_PATIENCE, LINGERING_FETCHES};
-use crate::state::{ApplyAttempts, Converged, SlotRequests, State, WatchState};
+use crate::state::{ApplyAttempts, Converged, ObserveWish, SlotRequests, State, WatchState};
 use crate::window_lift::LiftEnd;
 
 mod job;
@@ -56,6 +56,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         }
         Event::Disowned { who } => state.disown(&who, now, &mut out),
         Event::Pause { who, reason } => state.pause(who, reason, now, &mut out),
+        Event::ObserveOnly { who, reason } => state.observe_only(who, reason, now),
         Event::Resume => state.resume(now),
         Event::Observe(observer) => state.observer = observer,
         Event::Refresh { who, tries_again } => state.refresh(who, tries_again, now, &mut out),
@@ -242,16 +243,37 @@ impl State {
             return;
         }
         (self.paused_by, self.pause_reason) = (Some(who), reason);
+        self.observe_wish = None;
         if !std::mem::replace(&mut self.paused, true) {
             stop_unwanted(&mut self.main, now, out);
             self.observed.forget_watch();
         }
     }
 
-    fn resume(&mut self, now: Timestamp) {
-        (self.paused_by, self.pause_reason, self.pause_is_assumed) = (None, None, false);
-        if std::mem::replace(&mut self.paused, false) {
+    /// Of what is observed only a reason is news: it is another person's wish from then on. What
+    /// was paused is looked at again.
+    fn observe_only(&mut self, who: String, reason: Option<String>, now: Timestamp) {
+        if self.observe_wish.is_some() && reason.is_none() {
+            return;
+        }
+        if self.end_pause() {
             self.look_now(now);
         }
+        self.observe_wish = Some(Box::new(ObserveWish { who, since: now, reason }));
+    }
+
+    /// Somebody may have done by hand what was only looked at: it is looked at before anything is
+    /// applied.
+    fn resume(&mut self, now: Timestamp) {
+        let was_observed = self.observe_wish.take().is_some();
+        if self.end_pause() || was_observed {
+            self.look_now(now);
+        }
+    }
+
+    /// Whether it was paused.
+    fn end_pause(&mut self) -> bool {
+        (self.paused_by, self.pause_reason, self.pause_is_assumed) = (None, None, false);
+        std::mem::replace(&mut self.paused, false)
     }
 }

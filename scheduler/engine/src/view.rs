@@ -8,7 +8,7 @@ use schema::status::{GateKind, Reason};
 use crate::converge::ShutGate;
 use crate::describe::{HeldUpBy, WayOut};
 use crate::desired::Gate;
-use crate::state::{Approval, DriftRecord, State};
+use crate::state::{Approval, DriftRecord, ObserveWish, State};
 
 /// Approvals asked for, newest first, as the API shows them.
 pub fn approvals(state: &State) -> Vec<api::Approval> {
@@ -52,13 +52,19 @@ pub fn waits_for(state: &State) -> Vec<GateAhead> {
     let situation = state.situate(at);
     let described = situation.describe(state, at);
     let is_full = described.reason == Some(Reason::ConcurrencyLimitExceeded);
-    match described.way_out {
-        WayOut::Resume => vec![paused(state)],
-        WayOut::Place if is_full => vec![ahead(GateKind::Place, "a place".to_owned())],
-        _ if situation.held_up_by() == HeldUpBy::Gate => {
-            state.shut_gates(at).map(|gate| state.ahead(&gate)).collect()
+    let wish = state.observe_wish().map(observed);
+    match (described.way_out, situation.held_up_by()) {
+        (WayOut::Resume, _) => vec![paused(state)],
+        (WayOut::Place, _) if is_full => vec![ahead(GateKind::Place, "a place".to_owned())],
+        (_, HeldUpBy::ObserverMode) if wish.is_none() => Vec::new(),
+        (_, HeldUpBy::Gate | HeldUpBy::ObserverMode) => {
+            let gates = state.shut_gates(at).map(|gate| state.ahead(&gate));
+            wish.into_iter().chain(gates).collect()
         }
-        _ => Vec::new(),
+        (_, HeldUpBy::Nothing | HeldUpBy::Person | HeldUpBy::Apply) => Vec::new(),
+        (_, HeldUpBy::LostJob | HeldUpBy::Lane | HeldUpBy::Surroundings | HeldUpBy::Release) => {
+            wish.into_iter().collect()
+        }
     }
 }
 
@@ -78,6 +84,10 @@ fn ahead(kind: GateKind, words: String) -> GateAhead {
 fn paused(state: &State) -> GateAhead {
     let by = state.paused_by().map_or_else(String::new, |who| format!(" by {who}"));
     ahead(GateKind::Pause, format!("paused{by}"))
+}
+
+fn observed(wish: &ObserveWish) -> GateAhead {
+    ahead(GateKind::Observe, format!("observed by {}", wish.who))
 }
 
 impl State {
@@ -117,6 +127,15 @@ pub fn window_lift(state: &State) -> Option<api::LiftedWindow> {
         at: lift.at,
         until: lift.until,
         reason: lift.reason.clone(),
+    })
+}
+
+/// That a person wants it to be observed only, as the API shows it.
+pub fn observed_only(state: &State) -> Option<api::ObservedOnly> {
+    state.observe_wish().map(|wish| api::ObservedOnly {
+        who: wish.who.clone(),
+        since: wish.since,
+        reason: wish.reason.clone(),
     })
 }
 

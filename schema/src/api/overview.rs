@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Approval;
+use super::{Approval, ObservedOnly};
 use crate::id::{ApplicationName, ChannelName, JobId, ServiceName};
 use crate::status::{JobKind, JobStatus, Reason, Status};
 use crate::time::Timestamp;
@@ -46,6 +46,9 @@ body! {
         since: Timestamp,
         /// When something happens next by itself.
         next_action_at: Option<Timestamp>,
+        /// Who wants it to be observed only; absent where nobody does. Servers of before tell none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        observed: Option<ObservedOnly>,
         /// The approvals that wait for people, without their explanations.
         approvals: Vec<Approval>,
         /// Its newest fetch or apply that has not ended.

@@ -124,8 +124,12 @@ body! {
         approvals: Vec<Approval>,
         /// Whether a person paused it.
         paused: bool,
-        /// Whether it only looks and never applies.
+        /// Whether it only looks and never applies: by the scheduler's observer mode, or because a
+        /// person wants it so.
         observer: bool,
+        /// Who wants it to be observed only; absent where nobody does. Servers of before tell none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        observed: Option<ObservedOnly>,
         /// What is not as it was when the release arrived, where anything tells it from other
         /// drift.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,6 +145,19 @@ body! {
         /// release says, whether they are or not. Servers of before tell none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         upstream: Vec<ChannelName>,
+    }
+}
+
+body! {
+    /// That a person wants it to be observed only: it is looked at, and nothing is applied.
+    ObservedOnly {
+        /// Name of the token used.
+        who: String,
+        /// Since when.
+        since: Timestamp,
+        /// What for, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     }
 }
 
@@ -349,6 +366,16 @@ request! {
         plan_digest: Option<String>,
         /// `approve` whichever plan the approval is about when this arrives, unseen.
         any_plan: bool,
+    }
+}
+
+request! {
+    /// Body of `POST …/channels/{channel}/observe`.
+    ObserveRequest {
+        /// What for, in the person's words; told wherever it is seen that it is observed only.
+        /// Whoever asks again for what is observed takes it over with their name where they give
+        /// one.
+        reason: Option<String>,
     }
 }
 

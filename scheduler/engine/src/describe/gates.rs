@@ -21,8 +21,12 @@ impl State {
         let when = self
             .conditions(now)
             .map_or_else(|| "now".to_owned(), |conditions| format!("once {conditions}"));
+        let (who, until) = match self.observe_wish() {
+            Some(wish) if !self.observer => (wish.in_words(), " until `pvnctl services resume`"),
+            _ => ("observer mode".to_owned(), ""),
+        };
         let message = format!(
-            "observer mode: it would apply {} {when}, but only looks; {}",
+            "{who}: it would apply {} {when}, but only looks{until}; {}",
             self.version_in_words(),
             self.what()
         );

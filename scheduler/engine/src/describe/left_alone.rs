@@ -1,8 +1,10 @@
-//! What is said of an instance that is left alone: without a release, paused, or no longer wanted.
+//! What is said of an instance that is left alone: without a release, paused, observed only, or no
+//! longer wanted.
 
 use schema::status::{JobKind, Reason, Status};
 
 use super::{Because, Description, WayOut};
+use crate::converge::Situation;
 use crate::state::State;
 
 impl State {
@@ -60,6 +62,20 @@ impl State {
             Some(reason) => format!("paused by {who} ({reason})"),
             None => format!("paused by {who}"),
         }
+    }
+
+    /// That a person wants it to be observed only, unless that was said: whoever finds it has to
+    /// know, also while there is nothing to apply.
+    pub(super) fn tell_observed(&self, situation: &Situation, described: &mut Description<'_>) {
+        let is_said = match situation {
+            Situation::Deleted => true,
+            Situation::Observing => !self.observer,
+            _ => false,
+        };
+        let Some(wish) = self.observe_wish().filter(|_| !is_said) else { return };
+        let words =
+            format!("; {}: no apply starts until `pvnctl services resume`", wish.in_words());
+        described.message.push_str(&words);
     }
 
     /// What is said of an instance that is left alone, and of an apply that runs all the same.

@@ -21,7 +21,7 @@ impl State {
         add("fetch".into(), self.observed.due().filter(|_| idle && self.looks()));
         let has_work = !self.deleted
             && !self.paused
-            && !self.observer
+            && !self.only_looks()
             && self.rollout.attempts().is_some_and(|attempts| attempts.end().is_some());
         add(
             "apply".into(),

@@ -90,6 +90,13 @@ impl CauseChain<'_> {
                         without it";
             self.say(CauseCode::Observer, text.to_owned(), None, None);
         }
+        if let Some(wish) = state.observe_wish() {
+            let text = format!(
+                "{}: it is looked at and nothing is applied, until `pvnctl services resume`",
+                wish.in_words()
+            );
+            self.say(CauseCode::Observer, text, Some(wish.since), None);
+        }
         for gate in state.shut_gates(self.now) {
             self.keeps_back(&gate);
         }

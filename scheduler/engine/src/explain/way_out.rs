@@ -7,6 +7,7 @@ use schema::time::Timestamp;
 
 use super::person::ways_out;
 use super::{CauseChain, brings_back};
+use crate::converge::Situation;
 use crate::describe::{WayOut, stops_once_more};
 use crate::limits::LINGERING_FETCHES;
 
@@ -231,6 +232,9 @@ impl CauseChain<'_> {
     }
 
     fn observer_ends(&mut self) {
+        if !self.state.is_observer() {
+            return; // told beside: it is a person's wish
+        }
         let then = self
             .state
             .conditions(self.now)
@@ -241,6 +245,24 @@ impl CauseChain<'_> {
              activate`{then}"
         );
         self.say(CauseCode::Observer, text, self.since(), None);
+    }
+
+    /// Whoever looks has to know that a person wants it to be observed only, wherever it stands.
+    pub(super) fn only_observed(&mut self, situation: &Situation) {
+        let state = self.state;
+        let Some(wish) = state.observe_wish().filter(|_| !state.is_deleted()) else { return };
+        let then = match situation {
+            Situation::Observing => state.conditions(self.now),
+            _ => None,
+        };
+        let then =
+            then.map_or_else(String::new, |conditions| format!(", and then once {conditions}"));
+        let text = format!(
+            "{}: it is looked at, no apply starts and nobody is asked; ends with `pvnctl services \
+             resume`, which looks first{then}",
+            wish.in_words()
+        );
+        self.say(CauseCode::Observer, text, Some(wish.since), None);
     }
 
     fn window_opens(&mut self, opens_at: Option<Timestamp>) {

@@ -30,6 +30,9 @@ pub enum BrokenInvariant {
     /// A paused instance starts neither fetch nor apply.
     #[error("a place for fetch or apply is wanted although the instance is paused")]
     WantsWhilePaused,
+    /// A person wants one of both.
+    #[error("the instance is paused and observed at once")]
+    PausedAndObserved,
     /// An observer never applies.
     #[error("a place for apply is wanted although the instance only looks")]
     AppliesWhileObserving,

@@ -6,7 +6,8 @@ use schema::status::{JobKind, Status};
 use schema::time::Timestamp;
 
 use super::{
-    AppliesHeld, ApplyAttempts, Approval, Converged, Job, RolledBack, State, StatusSummary,
+    AppliesHeld, ApplyAttempts, Approval, Converged, Job, ObserveWish, RolledBack, State,
+    StatusSummary,
 };
 use crate::desired::Desired;
 
@@ -174,9 +175,27 @@ impl State {
         !self.has_begun() && self.approvals.first_no().is_some()
     }
 
-    /// Whether it only looks.
+    /// Whether this run of the daemon only looks.
     pub fn is_observer(&self) -> bool {
         self.observer
+    }
+
+    /// That a person wants it to be observed only.
+    pub fn observe_wish(&self) -> Option<&ObserveWish> {
+        self.observe_wish.as_deref()
+    }
+
+    /// Whether it is looked at and nothing is applied, whoever wants that.
+    pub fn only_looks(&self) -> bool {
+        self.observer || self.observe_wish.is_some()
+    }
+
+    /// Why it only looks, as the end of the sentence "it was withdrawn before it started: …".
+    pub(crate) fn why_it_only_looks(&self) -> &'static str {
+        match self.observer {
+            true => "observer mode was turned on",
+            false => "a person wants it to be observed only",
+        }
     }
 
     /// Whether it is no longer wanted. Forget it once no job is in flight either.

@@ -12,6 +12,7 @@ mod failing_fetch;
 mod foretold;
 mod fresh_after;
 mod in_words;
+mod only_observed;
 mod outdated;
 mod progress;
 mod refused;

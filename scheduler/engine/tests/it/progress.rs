@@ -132,7 +132,7 @@ fn decided(it: &Scenario) -> GoBack {
 #[test]
 fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
     type Happens = fn(&mut Scenario, JobId);
-    let cases: [(&str, Happens); 7] = [
+    let cases: [(&str, Happens); 8] = [
         ("as desired", |it, job| {
             let outcome = it.exited(0, Default::default());
             it.ends(job, outcome);
@@ -140,6 +140,9 @@ fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
         }),
         ("paused", |it, _| drop(it.send(Event::Pause { who: "ann".to_owned(), reason: None }))),
         ("observer", |it, _| drop(it.send(Event::Observe(true)))),
+        ("observed", |it, _| {
+            it.send(Event::ObserveOnly { who: "ann".to_owned(), reason: None });
+        }),
         ("cancelled", |it, job| {
             it.send(Event::Cancel { job, who: "ann".to_owned() });
             it.ends(job, Outcome::Cancelled { gone: true });

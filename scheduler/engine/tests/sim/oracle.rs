@@ -40,6 +40,8 @@ struct Account {
     desired: Option<Desired>,
     paused: bool,
     observer: bool,
+    /// A person wants it to be observed only.
+    observed: bool,
     deleted: bool,
     /// Seen CONVERGED at this release, with the commands of now where a fetch can tell.
     arrived: bool,
@@ -192,6 +194,7 @@ impl Oracle {
             account.paused && !account.deleted && account.desired.is_some(),
             "PAUSED"
         );
+        assert_eq!(after.observe_wish().is_some(), account.observed, "observed only");
     }
 
     fn stop(&mut self, job: JobId, why: &StopReason, true_ms: i64) {
@@ -219,11 +222,15 @@ impl Oracle {
             Event::Deleted => (account.deleted, account.lifted) = (true, None),
             Event::LiftWindow(lift) if !account.deleted => account.lifted = Some(lift.until),
             Event::EndWindowLift { .. } => account.lifted = None,
-            Event::Pause { .. } | Event::Resume => {
+            Event::Pause { .. } | Event::ObserveOnly { .. } | Event::Resume => {
                 let paused = matches!(event, Event::Pause { .. });
-                account.fresh = account.fresh.filter(|_| account.paused == paused);
-                account.is_quiet &= account.paused == paused;
-                account.paused = paused;
+                let observed = matches!(event, Event::ObserveOnly { .. });
+                // Whoever lets it go on has it looked at first.
+                let goes_on = account.observed && !paused && !observed;
+                let is_as_before = account.paused == paused && !goes_on;
+                account.fresh = account.fresh.filter(|_| is_as_before);
+                account.is_quiet &= is_as_before;
+                (account.paused, account.observed) = (paused, observed);
             }
             Event::Observe(observer) => account.observer = *observer,
             Event::Retry { .. } if !applying && !account.deleted => {

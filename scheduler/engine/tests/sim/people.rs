@@ -138,7 +138,8 @@ pub(crate) fn gates(random: &mut Random, production: bool) -> Vec<Gate> {
 /// What somebody does to this instance on a whim.
 pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
-    match random.below(15) {
+    match random.below(16) {
+        15 => Some(Event::ObserveOnly { who, reason: None }),
         14 => lift_window(state, random, who),
         13 => acknowledge(state, random, who),
         0..=4 => decide(state, random, 5),
@@ -193,7 +194,7 @@ fn decide(state: &State, random: &mut Random, rejects_one_in: u64) -> Option<Eve
 /// What a helpful person does once all is calm: everything that the instance says would move it.
 pub(crate) fn help(state: &State, codes: &[&str], random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
-    if state.is_paused() {
+    if state.is_paused() || state.observe_wish().is_some() {
         return Some(Event::Resume);
     }
     if state.is_observer() {

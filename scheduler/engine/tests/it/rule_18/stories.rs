@@ -176,6 +176,12 @@ const STORIES: &[Story] = &[
             it.run(Fetch, 2);
         })
     }),
+    ("observed only", "OBSERVER", || {
+        told(exit_code(), |it| {
+            it.send(Event::ObserveOnly { who: "ann".to_owned(), reason: None });
+            it.run(Fetch, 2);
+        })
+    }),
     ("an object is on its way", "FETCH_DUE", || {
         told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Pending))))
     }),

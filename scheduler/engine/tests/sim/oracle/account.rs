@@ -54,7 +54,7 @@ impl Account {
     pub(super) fn goes_back(&mut self, from: ReleaseId) {
         assert!(!self.rolled_back.contains(&from), "a release goes back once");
         assert!(
-            !self.observer && !self.paused && !self.cancelled,
+            !self.observer && !self.observed && !self.paused && !self.cancelled,
             "nothing goes back that waits for a person"
         );
         self.rolled_back.push(from);
@@ -160,7 +160,7 @@ impl Account {
     /// P2, P7 and P8: everything that has to be so before an apply starts.
     pub(super) fn may_apply(&self, start: &StartJob, desired: &Desired, now: Timestamp) {
         let job = start.job;
-        assert!(!self.observer, "an observer never applies");
+        assert!(!self.observer && !self.observed, "what only looks never applies");
         assert!(!self.cancelled, "P7: no further attempt after a cancel");
         if desired.apply.window.is_some() {
             let is_inside = now.as_millis().rem_euclid(3_600_000) < WINDOW_MS;
