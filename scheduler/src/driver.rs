@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use engine::limiter::Limits;
 use schema::api::{
-    AcknowledgeRequest, DecisionRequest, Diagnostic, OpenWindowRequest, PauseRequest,
-    RefreshRequest,
+    AcknowledgeRequest, DecisionRequest, Diagnostic, ObserveRequest, OpenWindowRequest,
+    PauseRequest, RefreshRequest,
 };
 use schema::id::InstanceId;
 use schema::log_kind::LogKind;
@@ -107,7 +107,9 @@ pub enum Ask {
     Reject(DecisionRequest),
     /// Stop fetch and apply.
     Pause(PauseRequest),
-    /// Undo `Pause`.
+    /// Stop apply alone.
+    Observe(ObserveRequest),
+    /// Undo `Pause` and `Observe`.
     Resume,
     /// Look at it now.
     Refresh(RefreshRequest),

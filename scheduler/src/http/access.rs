@@ -178,7 +178,7 @@ pub(super) struct Deployer(pub(super) Caller);
 /// Somebody who may approve and reject.
 pub(super) struct Approver(pub(super) Caller);
 
-/// Somebody who may pause, retry, cancel.
+/// Somebody who may pause, observe, retry, cancel.
 pub(super) struct Operator(pub(super) Caller);
 
 /// Somebody who may let a release start outside its window.

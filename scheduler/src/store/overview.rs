@@ -71,6 +71,7 @@ impl Store {
             desired_version,
             since,
             next_action_at,
+            observed,
             approvals,
             ..
         } = shown_or_broken(row);
@@ -90,6 +91,7 @@ impl Store {
             desired_version,
             since,
             next_action_at,
+            observed,
             approvals,
             job: self.under_way(instance).await?,
         })

@@ -9,6 +9,7 @@ mod limits;
 mod lists;
 mod live;
 mod notifications;
+mod observe;
 mod offers;
 mod open_window;
 mod overview;

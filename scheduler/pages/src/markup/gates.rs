@@ -10,7 +10,7 @@ use super::{Markup, StatusColour, push_escaped, until};
 const fn colour(kind: GateKind) -> StatusColour {
     match kind {
         GateKind::Rejected => StatusColour::Bad,
-        GateKind::Pause => StatusColour::Paused,
+        GateKind::Pause | GateKind::Observe => StatusColour::Paused,
         GateKind::Channels | GateKind::Approval | GateKind::Window | GateKind::Place => {
             StatusColour::Waiting
         }
@@ -31,6 +31,10 @@ const fn shape(kind: GateKind) -> &'static str {
         GateKind::Rejected | GateKind::Pause => colour(kind).shape(),
         // A clock.
         GateKind::Window => r#"<circle cx="8" cy="8" r="6.5"/><path d="M8 4v4l3 2"/>"#,
+        // An eye.
+        GateKind::Observe => {
+            r#"<path d="M1 8s2.5-4.5 7-4.5S15 8 15 8s-2.5 4.5-7 4.5S1 8 1 8z"/><circle cx="8" cy="8" r="2"/>"#
+        }
         // A line of those who wait.
         GateKind::Place => r#"<path d="M2 4h12M2 8h12M2 12h7"/>"#,
     }

@@ -84,8 +84,10 @@ impl Stopped {
         } = loaded;
         let pieces: serde_json::Value = serde_json::from_str(&stored).unwrap_or_default();
         let piece = |name: &str| pieces.get(name).cloned().unwrap_or_default();
-        // Nobody can say that it is not paused, unless the row could be read so far.
-        let forgot_pause = !pieces.is_object();
+        // Nobody can say that it is not paused, unless the row could be read so far; nor what
+        // somebody wants of whom only that can be read that they want something.
+        let wish: Result<Option<_>, _> = serde_json::from_value(piece("observe_wish"));
+        let forgot_pause = !pieces.is_object() || wish.is_err();
         let known = Salvaged {
             desired: serde_json::from_value(piece("desired")).ok().or(desired),
             paused: piece("paused").as_bool().unwrap_or(forgot_pause),
@@ -93,6 +95,7 @@ impl Stopped {
             pause_reason: piece("pause_reason").as_str().map(ToOwned::to_owned),
             pause_is_assumed: forgot_pause,
             observer,
+            observe_wish: wish.unwrap_or_default(),
             deleted: gone || piece("deleted").as_bool().unwrap_or(false),
             flying: None,
             unsettled: serde_json::from_value(piece("unsettled")).ok(),
@@ -197,6 +200,7 @@ impl Stopped {
             pause_reason: state.pause_reason().map(ToOwned::to_owned),
             pause_is_assumed: false,
             observer: state.is_observer(),
+            observe_wish: state.observe_wish().cloned().map(Box::new),
             deleted: state.is_deleted(),
             flying: None,
             unsettled: state.unsettled(),

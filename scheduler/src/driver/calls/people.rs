@@ -3,7 +3,7 @@
 use engine::State;
 use engine::action::StopReason;
 use engine::event::Event;
-use schema::api::{DecisionRequest, PauseRequest, RefreshRequest};
+use schema::api::{DecisionRequest, ObserveRequest, PauseRequest, RefreshRequest};
 use schema::id::{InstanceId, JobId};
 use schema::log_kind::LogKind;
 use schema::status::{Decision, JobKind};
@@ -25,6 +25,7 @@ fn reason_of(ask: &Ask) -> Option<&str> {
     match ask {
         Ask::Approve(request) | Ask::Reject(request) => request.reason.as_deref(),
         Ask::Pause(request) => request.reason.as_deref(),
+        Ask::Observe(request) => request.reason.as_deref(),
         Ask::Acknowledge(request) => request.reason.as_deref(),
         Ask::OpenWindow(request) => request.reason.as_deref(),
         Ask::Resume | Ask::Refresh(_) | Ask::Retry => None,
@@ -74,6 +75,7 @@ impl DriverLoop {
             Ask::Approve(request) => decide(request, Decision::Approve)?,
             Ask::Reject(request) => decide(request, Decision::Reject)?,
             Ask::Pause(request) => vec![(id, pause(request, caller))],
+            Ask::Observe(request) => vec![(id, observe(request, caller))],
             Ask::Resume => vec![(id, Event::Resume)],
             Ask::Acknowledge(request) => {
                 vec![(id, acknowledgement(kept, request, caller, batch.now)?)]
@@ -98,15 +100,20 @@ impl DriverLoop {
                 vec![(id, Event::Retry { who: caller.who.clone() })]
             }
         };
-        let before = paused(&kept.state);
+        let before = held_back(&kept.state);
         for (instance, event) in events {
             batch.send(&mut self.world, instance, event, Some(caller));
         }
-        let after = self.world.instances.get(&id).and_then(|kept| paused(&kept.state));
+        let after = self.world.instances.get(&id).and_then(|kept| held_back(&kept.state));
         if after != before {
-            let (kind, does, why) = match after {
-                Some((_, why)) => (LogKind::InstancePause, "pauses", why),
-                None => (LogKind::InstanceResume, "resumes", None),
+            let (kind, why) = match after {
+                Some((kind, _, why)) => (kind, why),
+                None => (LogKind::InstanceResume, None),
+            };
+            let does = match kind {
+                LogKind::InstancePause => "pauses",
+                LogKind::InstanceObserve => "observes",
+                _ => "resumes",
             };
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             let message = format!("{} {does} {label}{why}", caller.who);
@@ -201,15 +208,26 @@ fn is_heard(other: &State, asked: &State, decided: &Event) -> bool {
 }
 
 fn pause(request: PauseRequest, caller: &Caller) -> Event {
-    let reason = request.reason.map(|reason| reason.trim().to_owned());
-    let reason = reason.filter(|reason| !reason.is_empty());
-    Event::Pause { who: caller.who.clone(), reason }
+    Event::Pause { who: caller.who.clone(), reason: said(request.reason) }
 }
 
-/// By whom it is paused, and what for.
-fn paused(state: &State) -> Option<(Option<String>, Option<String>)> {
-    let [by, why] = [state.paused_by(), state.pause_reason()];
-    state.is_paused().then(|| (by.map(str::to_owned), why.map(str::to_owned)))
+fn observe(request: ObserveRequest, caller: &Caller) -> Event {
+    Event::ObserveOnly { who: caller.who.clone(), reason: said(request.reason) }
+}
+
+/// A reason that says something.
+fn said(reason: Option<String>) -> Option<String> {
+    let reason = reason.map(|reason| reason.trim().to_owned());
+    reason.filter(|reason| !reason.is_empty())
+}
+
+/// What a person wants to be held back, by the entry that tells of it; by whom, and what for.
+fn held_back(state: &State) -> Option<(LogKind, Option<String>, Option<String>)> {
+    if let Some(wish) = state.observe_wish() {
+        return Some((LogKind::InstanceObserve, Some(wish.who.clone()), wish.reason.clone()));
+    }
+    let [by, why] = [state.paused_by(), state.pause_reason()].map(|one| one.map(str::to_owned));
+    state.is_paused().then_some((LogKind::InstancePause, by, why))
 }
 
 fn deleted(kept: &InstanceEntry) -> Refusal {

@@ -4,8 +4,8 @@
 use axum::Json;
 use axum::extract::State;
 use schema::api::{
-    AcknowledgeRequest, DecisionRequest, Explanation, Instance, OpenWindowRequest, PauseRequest,
-    RefreshRequest, RunRequest, RunStarted,
+    AcknowledgeRequest, DecisionRequest, Explanation, Instance, ObserveRequest, OpenWindowRequest,
+    PauseRequest, RefreshRequest, RunRequest, RunStarted,
 };
 use schema::status::JobKind;
 use schemars::JsonSchema;
@@ -35,7 +35,8 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post(&path("/approve"), approve, about("approve", "Say yes to an approval"))
         .post(&path("/reject"), reject, about("reject", "Say no to an approval"))
         .post(&path("/pause"), pause, about("pause", "Stop fetch and apply"))
-        .post(&path("/resume"), resume, about("resume", "Undo pause"))
+        .post(&path("/observe"), observe, about("observe", "Go on looking, and apply nothing"))
+        .post(&path("/resume"), resume, about("resume", "Undo pause and observe"))
         .post(&path("/refresh"), refresh, about("refresh", "Fetch and getInfo now"))
         .post(&path("/retry"), retry, about("retry", "Try again now"))
         .post(
@@ -142,6 +143,15 @@ async fn pause(
     JsonBody(request): JsonBody<PauseRequest>,
 ) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Pause(request), caller).await
+}
+
+async fn observe(
+    State(api): State<Api>,
+    Operator(caller): Operator,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<ObserveRequest>,
+) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Observe(request), caller).await
 }
 
 async fn resume(

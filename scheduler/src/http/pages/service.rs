@@ -10,7 +10,8 @@ use axum::routing::get;
 use pages::frame::NavEntry;
 use pages::{ServiceDetails, most_urgent};
 use schema::api::{
-    AcknowledgeRequest, DecisionRequest, OpenWindowRequest, PauseRequest, RefreshRequest,
+    AcknowledgeRequest, DecisionRequest, ObserveRequest, OpenWindowRequest, PauseRequest,
+    RefreshRequest,
 };
 use schema::status::JobKind;
 use serde::Deserialize;
@@ -40,6 +41,7 @@ pub(super) fn routes() -> Router<Api> {
         .route(&channel("approve"), form.clone().post(approve))
         .route(&channel("reject"), form.clone().post(reject))
         .route(&channel("pause"), form.clone().post(pause))
+        .route(&channel("observe"), form.clone().post(observe))
         .route(&channel("resume"), form.clone().post(resume))
         .route(&channel("refresh"), form.clone().post(refresh))
         .route(&channel("retry"), form.clone().post(retry))
@@ -196,6 +198,23 @@ async fn pause(
     PathParams(path): PathParams<ChannelPath>,
 ) -> Result<Response> {
     ask(&api, path, Ask::Pause(PauseRequest::default()), caller).await
+}
+
+/// What the form about observing sends: what for.
+#[derive(Deserialize)]
+struct ObserveForm {
+    #[serde(default)]
+    reason: String,
+}
+
+async fn observe(
+    State(api): State<Api>,
+    Operator(caller): Operator,
+    PathParams(path): PathParams<ChannelPath>,
+    FormBody(form): FormBody<ObserveForm>,
+) -> Result<Response> {
+    let request = ObserveRequest { reason: given(&form.reason).map(str::to_owned) };
+    ask(&api, path, Ask::Observe(request), caller).await
 }
 
 async fn resume(

@@ -130,6 +130,22 @@ async fn p2_a_pause_takes_back_what_has_not_begun_and_nothing_that_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_what_is_to_be_observed_only_takes_back_what_has_not_begun_and_nothing_that_runs() {
+    let rig = Rig::start(|_| None).await;
+    let job = silent_apply(&rig).await;
+    let observe = Ask::Observe(Default::default());
+    rig.handle.ask(target("staging"), observe, caller("eve")).await.unwrap();
+    let has_leave = async || {
+        let (leave, mut answer) = Leave::ask();
+        rig.runner.tell(RunnerEvent::Asks { job, leave });
+        answer.recv().await.unwrap()
+    };
+    assert_eq!(has_leave().await.unwrap_err().why, "a person wants it to be observed only");
+    rig.runner.tell(RunnerEvent::Started { job, at: Clock::System.now() });
+    assert_eq!(has_leave().await, Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_is_on_record_and_changes_nothing() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();

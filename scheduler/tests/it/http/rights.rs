@@ -53,6 +53,7 @@ pub(super) const OPERATIONS: &[(&str, &str, &str)] = &[
     ("HEAD", "/v1/jobs/{job}/streams/{stream}", "job"),
     ("POST", "/v1~/@/acknowledge", "operate"),
     ("POST", "/v1~/@/approve", "approve"),
+    ("POST", "/v1~/@/observe", "operate"),
     ("POST", "/v1~/@/open-window", "open-window"),
     ("POST", "/v1~/@/pause", "operate"),
     ("POST", "/v1~/@/refresh", "operate"),
@@ -82,6 +83,7 @@ pub(super) const OPERATIONS: &[(&str, &str, &str)] = &[
 pub(super) const FORMS: &[(&str, Capability)] = &[
     ("~/@/acknowledge", Capability::Operate),
     ("~/@/approve", Capability::Approve),
+    ("~/@/observe", Capability::Operate),
     ("~/@/open-window", Capability::OpenWindow),
     ("~/@/pause", Capability::Operate),
     ("~/@/refresh", Capability::Operate),
