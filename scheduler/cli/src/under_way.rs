@@ -50,6 +50,7 @@ pub fn answer(instance: &OverviewInstance, paper: &Paper) -> String {
         Status::WaitingManualApproval => "approve",
         Status::Failed | Status::Broken => "explain",
         Status::Paused => "resume",
+        _ if instance.observed.is_some() => "resume",
         _ => return String::new(),
     };
     let command = paper.typed.command(&format!("pvnctl {verb} {}", address(instance)));

@@ -32,7 +32,8 @@ Examples:
   viewer    reads, compares configs, runs fetch and getInfo dry
   deployer  also releases and rolls back
   approver  reads, approves and rejects
-  operator  reads, pauses, resumes, retries, cancels, fetches now, acknowledges
+  operator  reads, pauses, observes, resumes, retries, cancels, fetches now,
+            acknowledges
   break-glass
             reads, and lets a release start outside its apply window
   admin     does everything: configs, secrets, tokens, and all of the above

@@ -17,6 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "retry",
             "refresh",
             "pause",
+            "observe",
             "resume",
             "acknowledge",
             "open-window",

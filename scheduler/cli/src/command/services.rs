@@ -56,7 +56,9 @@ pub enum ServiceVerb {
     Retry(ChannelArgument),
     /// Stop fetch and apply of a service in a channel
     Pause(steer::PauseArguments),
-    /// Undo `pause`
+    /// Go on looking at a service in a channel, and apply nothing
+    Observe(steer::ObserveArguments),
+    /// Undo `pause` and `observe`
     Resume(ChannelArgument),
     /// Leave the drift of a channel as it is for a while
     #[command(visible_alias = "ack")]
@@ -130,6 +132,7 @@ pub async fn act(verb: ServiceVerb, client: &Client, console: &mut Console) -> R
         }
         ServiceVerb::Retry(instance) => steer::perform("retry", &instance, client, console).await,
         ServiceVerb::Pause(arguments) => steer::pause(&arguments, client, console).await,
+        ServiceVerb::Observe(arguments) => steer::observe(&arguments, client, console).await,
         ServiceVerb::Resume(instance) => steer::perform("resume", &instance, client, console).await,
         ServiceVerb::Acknowledge(arguments) => {
             acknowledge::perform(&arguments, client, console).await

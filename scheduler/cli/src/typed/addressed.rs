@@ -12,6 +12,7 @@ const VERBS: &[&str] = &[
     "refresh",
     "retry",
     "pause",
+    "observe",
     "resume",
     "rollback",
     "explain",

@@ -271,6 +271,39 @@ fn a_pause_says_what_it_is_for() {
 }
 
 #[test]
+fn what_is_observed_only_says_what_it_is_for() {
+    let path = "POST /v1/applications/shop/services/web/channels/eu/observe";
+    let observed = json!({
+        "channel": "eu", "channelId": format!("rch-{}", "0".repeat(32)), "runtime": "vm", "status": "CONVERGING", "reason": null,
+        "message": "observed by ann (disk swap): it would apply web-1 now, but only looks until `pvnctl services resume`; replicas differ",
+        "desiredVersion": "web-1", "since": "2026-01-01T00:00:00.000Z", "objects": [],
+        "info": [], "approvals": [], "paused": false, "observer": true,
+        "observed": {"who": "ann", "since": "2026-01-01T00:00:00.000Z", "reason": "disk swap"},
+    });
+    let server = Server::answering([answer(path, 200, observed)]);
+    let ran = run_with(Some(&server), &["observe", "shop/web@eu", "-r", "disk swap"], b"", None);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("observed only: shop/web in eu"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`pvnctl services resume shop/web@eu`"), "{}", ran.stderr);
+    assert_eq!(server.seen(), [format!(r#"{path} {{"reason":"disk swap"}}"#)]);
+}
+
+#[test]
+fn a_retry_of_what_is_applied_and_never_fetched_says_what_applies_it_again() {
+    let path = "POST /v1/applications/shop/services/web/channels/eu/retry";
+    let converged = json!({
+        "channel": "eu", "channelId": format!("rch-{}", "0".repeat(32)), "runtime": "vm", "status": "CONVERGED", "reason": null,
+        "message": "web-1 is as desired", "desiredVersion": "web-1", "since": "2026-01-01T00:00:00.000Z", "objects": [],
+        "info": [], "approvals": [], "paused": false, "observer": false,
+    });
+    let server = Server::answering([answer(path, 200, converged)]);
+    let ran = run_with(Some(&server), &["retry", "shop/web@eu"], b"", None);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let words = "nothing to apply again (a release does: `pvnctl services push shop/web@eu`)";
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
+}
+
+#[test]
 fn a_window_is_opened_for_the_version_that_was_shown_and_not_unasked() {
     let own = "/v1/applications/shop/services/web/channels/eu";
     let lift = json!({

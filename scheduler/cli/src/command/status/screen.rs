@@ -40,7 +40,14 @@ fn among<'a>(
     overview: &'a Overview,
     statuses: &'a [Status],
 ) -> impl Iterator<Item = &'a OverviewInstance> {
-    overview.instances.iter().filter(|instance| statuses.contains(&instance.status))
+    overview.instances.iter().filter(|instance| {
+        // What a person wants to be observed only is on its way nowhere.
+        let stands = match instance.status {
+            Status::Converging if instance.observed.is_some() => Status::Paused,
+            status => status,
+        };
+        statuses.contains(&stands)
+    })
 }
 
 /// The same with a mark at the instance of this address.
@@ -152,7 +159,9 @@ fn tree(instances: &[&OverviewInstance], paper: &Paper) -> String {
             Status::Converged => String::new(),
             status => format!(" {status}"),
         };
-        let channel = format!("{} {}{other}", one.channel, one_line(version));
+        let observed = one.observed.as_ref();
+        let observed = observed.map_or_else(String::new, |by| format!(" (observed by {})", by.who));
+        let channel = format!("{} {}{other}{observed}", one.channel, one_line(version));
         let services = applications.entry(&one.application).or_default();
         services.entry(&one.service).or_default().push(channel.trim_end().to_owned());
     }
