@@ -190,9 +190,9 @@ impl ServiceView<'_> {
         .or_else(|| jobs().next())
     }
 
-    /// Whether the window of the channel is in the way of its next apply.
+    /// Whether the window of the channel is in the way of its next apply, and no person besides.
     fn waits_for_window(&self, one: &Instance) -> bool {
-        one.waits_for.iter().any(|gate| gate.kind == GateKind::Window)
+        one.observed.is_none() && one.waits_for.iter().any(|gate| gate.kind == GateKind::Window)
     }
 
     fn has_decided(&self, one: &Instance) -> bool {
