@@ -168,6 +168,43 @@ fn rule_10_a_paused_instance_neither_looks_nor_acts_and_says_so() {
 }
 
 #[test]
+fn rule_10_an_observed_instance_shows_its_drift_over_a_restart_and_is_repaired_after_resume() {
+    let (mut scheduler, files) = start(TWO, "");
+    scheduler.channel_becomes("s0", "a", "CONVERGED");
+    scheduler.channel_becomes("s0", "b", "CONVERGED");
+    let done = scheduler.ok(&["observe", "app/s0@a", "--reason", "disk swap"]);
+    assert!(done.is_empty(), "what was done goes to stderr: {done}");
+    files.drift("s0", "a");
+    files.drift("s0", "b");
+    wait::until("the other channel to be repaired", || files.state("s0", "b"));
+    let drifted = scheduler.channel_becomes("s0", "a", "CONVERGING");
+    assert_eq!(drifted["reason"], "RUNTIME_OBJECT_APPLY_NEEDED");
+    assert_eq!(drifted["observed"]["reason"], "disk swap");
+    let since = drifted["observed"]["since"].clone();
+    let (causes, explained) = codes(&scheduler, "a");
+    assert!(causes.iter().any(|code| code == "OBSERVER"), "{explained:#}");
+    let text = scheduler.ok(&["explain", "app/s0@a"]).replace(char::is_whitespace, " ");
+    assert!(text.contains("observed by admin (disk swap)"), "{text}");
+    assert!(text.contains("pvnctl services resume app/s0@a"), "how it ends: {text}");
+    let status = scheduler.ok(&["status"]);
+    let held_back = status.split("held back").nth(1).unwrap_or_default();
+    assert!(held_back.contains("pvnctl resume app/s0@a"), "{status}");
+
+    scheduler.stop();
+    scheduler.run(&Start::default());
+    let fetches = || jobs(&scheduler, "fetch");
+    let seen = fetches();
+    wait::until("two more fetches", || (fetches() >= seen + 2).then_some(()));
+    let still = scheduler.channel("s0", "a");
+    assert_eq!((&still["status"], &still["observed"]["since"]), (&json!("CONVERGING"), &since));
+    assert_eq!(files.state("s0", "a"), None, "nothing is repaired");
+    scheduler.ok(&["resume", "app/s0@a"]);
+    wait::until("the drift to be repaired", || files.state("s0", "a"));
+    let repaired = scheduler.channel_becomes("s0", "a", "CONVERGED");
+    assert_eq!(repaired.get("observed"), None, "{repaired:#}");
+}
+
+#[test]
 fn rule_04_an_apply_outside_its_window_waits_and_says_when_it_opens() {
     let mut scheduler = Scheduler::stopped();
     let files = Files::new(scheduler.home());

@@ -108,6 +108,30 @@ fn a_lifted_window_is_ended_by_the_page() {
     assert_eq!(scheduler.channel("web", "production")["windowLift"], Value::Null);
 }
 
+/// Where it is observed only the page says by whom and what for, and ends it.
+#[test]
+fn a_channel_is_observed_only_by_the_page_and_goes_on() {
+    let test = "a_channel_is_observed_only_by_the_page_and_goes_on";
+    let Some((scheduler, browser)) = windowed(test) else { return };
+    sign_in(&browser, &token(&scheduler, "operator"));
+    browser.open("/applications/app/services/web?channel=staging");
+    browser.shows("#why", "paused by admin");
+    // What is paused can be observed as well: it is looked at again.
+    browser.click("#observe summary");
+    browser.type_into("#observe input[name=reason]", "<b>disk</b> swap");
+    browser.click("#observe button");
+    browser.shows("#channel-staging .gates", "observed by operator");
+    browser.shows("#observe", "Observed by operator");
+    browser.shows("#observe", "<b>disk</b> swap");
+    browser.shows("form[action$='/pause'] button", "Pause");
+    let shown = scheduler.channel("web", "staging");
+    assert_eq!(shown["observed"]["reason"], "<b>disk</b> swap", "{shown}");
+    browser.click("form[action$='/resume'] button");
+    browser.shows("#channel-staging", "Converged");
+    browser.shows("#observe summary", "Observe");
+    assert_eq!(scheduler.channel("web", "staging").get("observed"), None);
+}
+
 /// A service whose state is a file, with its scripts beside it.
 struct DriftedFiles {
     scheduler: Scheduler,
