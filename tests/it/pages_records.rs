@@ -21,6 +21,28 @@ const WITH_IMAGE: &str = "service:\n  name: web\n  application: app\n  parameter
                           image, required: true, description: What runs, string: {}}\n";
 
 #[test]
+fn the_deploy_form_leaves_a_value_of_several_lines_as_it_is() {
+    let test = "the_deploy_form_leaves_a_value_of_several_lines_as_it_is";
+    let Some((scheduler, browser)) = signed_in(test) else { return };
+    let parameters = "  - {name: hosts, string: {}}\n  - {name: keys, string: {}}\n";
+    scheduler.apply(&format!("{WITH_IMAGE}{parameters}"));
+    let hosts = "\n- a.test\n-\tb.test  \n\n";
+    let keys = "one\r\ntwo\r\n";
+    let given = [format!("hosts={hosts}"), format!("keys={keys}"), "image=v1".to_owned()];
+    let mut push = vec!["services", "push", "web", "--app", "app"];
+    given.iter().for_each(|one| push.extend(["--param", one]));
+    scheduler.ok(&push);
+    browser.open(&format!("{SERVICE}/deploy"));
+    browser.script("document.querySelector('[name=\"p.image\"]').value = 'v2'");
+    browser.click(".does button.main");
+    browser.shows("h1", "web-2");
+    let releases = scheduler.json(&["releases", "list", "--app", "app", "--service", "web"]);
+    let id = releases[0]["release"].as_str().expect("a release has an id");
+    let params = scheduler.json(&["releases", "get", id])["params"].clone();
+    assert_eq!(params, serde_json::json!({"image": "v2", "hosts": hosts, "keys": keys}));
+}
+
+#[test]
 fn a_person_goes_back_to_an_earlier_version() {
     let test = "a_person_goes_back_to_an_earlier_version";
     let Some((scheduler, browser)) = signed_in(test) else { return };

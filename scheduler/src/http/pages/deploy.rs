@@ -85,7 +85,7 @@ fn field(parameter: &ParameterDefinition, last: &BTreeMap<String, String>) -> De
             let takes = format!("a tag{}", repository.unwrap_or_default());
             (FieldKind::Line, takes, image.default_tag.clone())
         }
-        ParameterKind::Secret(_) => (FieldKind::Hidden, "a secret".to_owned(), None),
+        ParameterKind::Secret(_) => (FieldKind::Hidden, "a secret of one line".to_owned(), None),
         ParameterKind::Commit(commit) => {
             (FieldKind::Line, format!("a commit of {}", commit.repository), None)
         }
@@ -94,6 +94,12 @@ fn field(parameter: &ParameterDefinition, last: &BTreeMap<String, String>) -> De
         }
     };
     let found = last.get(&parameter.name);
+    // A browser takes the line ends out of a field of one line.
+    let has_lines = |text: Option<&String>| text.is_some_and(|text| text.contains(['\n', '\r']));
+    let kind = match kind {
+        FieldKind::Line if has_lines(found) || has_lines(default.as_ref()) => FieldKind::Text,
+        kind => kind,
+    };
     DeployField {
         name: parameter.name.clone(),
         description: parameter.description.clone(),
@@ -126,10 +132,10 @@ pub(super) fn has_chosen(form: &[(String, String)]) -> Result<()> {
 fn request(form: Vec<(String, String)>, last: &BTreeMap<String, String>) -> PushRequest {
     let mut request = PushRequest::default();
     for (name, value) in form {
-        // As a browser sends the ends of lines.
-        let value = value.replace("\r\n", "\n");
+        let value = unix_lines(&value);
         if let Some(parameter) = name.strip_prefix("p.") {
-            if !value.is_empty() && last.get(parameter) != Some(&value) {
+            let is_as_it_was = last.get(parameter).is_some_and(|last| unix_lines(last) == value);
+            if !value.is_empty() && !is_as_it_was {
                 request.params.insert(parameter.to_owned(), value);
             }
         } else if let Some(channel) = name.strip_prefix("c.") {
@@ -139,6 +145,12 @@ fn request(form: Vec<(String, String)>, last: &BTreeMap<String, String>) -> Push
         }
     }
     request
+}
+
+/// A text with the ends of its lines as a program here writes them: a browser sends each as CR LF,
+/// whatever it was.
+fn unix_lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// The form again as somebody has filled it in, with what that would change. Secrets are not sent
@@ -187,10 +199,15 @@ mod tests {
     #[test]
     fn what_is_left_as_it_was_or_empty_says_nothing() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let last = BTreeMap::from([pair("image", "v1"), pair("lines", "a\nb")]);
+        let last = BTreeMap::from([
+            pair("image", "v1"),
+            pair("lines", "a\nb"),
+            pair("foreign", "\r\na\r\nb\rc\n"),
+        ]);
         let form = vec![
             pair("p.image", "v1"),
             pair("p.lines", "a\r\nb"),
+            pair("p.foreign", "\r\na\r\nb\r\nc\r\n"),
             pair("p.key", ""),
             pair("p.replicas", "3"),
             pair("other", "x"),
