@@ -160,6 +160,8 @@ impl Oracle {
         true_ms: i64,
     ) {
         self.watched(instance, event, true_ms);
+        // What has ended does not begin again when the clock is set back.
+        self.accounts[instance].acknowledged.retain(|_, until| *until > now);
         self.hear(instance, event, true_ms);
         let has_landed = self.land(instance, event, after);
         self.accounts[instance].follow(event, after, has_landed, true_ms);
