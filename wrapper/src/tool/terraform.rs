@@ -23,6 +23,7 @@ mod check;
 mod diagnostic;
 mod info;
 mod lock;
+mod place;
 mod plan;
 mod unsaved;
 
@@ -103,7 +104,19 @@ const FAULTS: &[KnownFault] = &[
         seen: "terraform 1.11.4, tofu 1.12.6",
         may_pass: false,
         words: "the backend is not initialised as the configuration has it now; the wrapper runs \
-                `init` before each plan, so look whether `preRun` or TF_DATA_DIR changes where",
+                `init` before each plan, so look what else changes it meanwhile",
+    },
+    KnownFault {
+        texts: &[
+            "Error: Can't ask approval for state migration",
+            "Error: Error asking for state migration action",
+        ],
+        seen: "terraform 1.11.4",
+        may_pass: false,
+        words: "there is a state beside the configuration (terraform.tfstate, or one of a \
+                workspace in terraform.tfstate.d) that is not in the backend; pvn moves none: do \
+                it by hand (`terraform init -migrate-state`), or rename it and give that name as \
+                `path` in `backendConfig`",
     },
     KnownFault {
         texts: &[
@@ -208,11 +221,11 @@ impl TerraformStep {
         // What lies beside the configuration is for whoever works there; with backends of their
         // own, two channels would take it from one another. A check leaves nothing there.
         if is_check || variable(environment, "PVN_JOB_ID").is_some() {
-            caller.default("TF_DATA_DIR", within.join(DATA));
+            place::keep_data(&mut caller, &within.join(DATA));
         }
         let mut terraform = Terraform { program, caller, within };
         let init_args = &self.arguments().init_args;
-        let data = terraform.caller.given("TF_DATA_DIR");
+        let data = terraform.caller.given(place::DATA_VARIABLE);
         let unsaved = UnsavedState::of(program, data.as_deref(), environment);
         if matches!(self, Self::Plan(_) | Self::Apply(_)) {
             unsaved.none()?;
@@ -277,7 +290,9 @@ impl Terraform<'_> {
             })?;
             arguments.extend(words.into_iter().map(OsString::from));
         }
-        self.must(&arguments, if aside { Output::Aside } else { Output::Shown }).map(|_| ())
+        self.must(&arguments, if aside { Output::Aside } else { Output::Shown })?;
+        let data = self.caller.given(place::DATA_VARIABLE);
+        place::check_workspace(data.as_deref().map_or(Path::new(".terraform"), Path::new))
     }
 
     fn plan(&mut self) -> Result<u8, Fault> {

@@ -1,7 +1,7 @@
 //! What a plan needs, tried: the program, its backend and providers, the state. Called by
 //! `terraform`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schema::status::CheckKind;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::super::call::Output;
 use super::super::findings::{ToolFindings, try_to_write, version_numbers};
 use super::super::{Fault, said, words};
-use super::{DATA, Terraform, info};
+use super::{DATA, Terraform, info, place};
 
 const ASKED: &[CheckKind] = &[CheckKind::Tool, CheckKind::Target];
 
@@ -32,40 +32,6 @@ const STATE: &str = "let the credentials in `env` of the runtime read the state,
 
 const WRITE: &str = "free room there, let the user of the job write there, or keep the state in a \
                      backend elsewhere: on this machine a lock and each apply are files there";
-
-/// What `init` notes of the backend.
-#[derive(Deserialize)]
-struct BackendNote {
-    backend: Backend,
-}
-
-#[derive(Deserialize)]
-struct Backend {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    config: serde_json::Map<String, serde_json::Value>,
-}
-
-/// Where a state lies that is kept in files, if there is such a directory; `None` too where the
-/// user has `TF_DATA_DIR` elsewhere.
-fn state_directory(data: &Path) -> Option<PathBuf> {
-    let file = match std::fs::read(data.join("terraform.tfstate")) {
-        Ok(note) => {
-            let BackendNote { backend } = serde_json::from_slice(&note).ok()?;
-            if backend.kind != "local" {
-                return None;
-            }
-            backend.config.get("path").and_then(|path| path.as_str()).unwrap_or("").to_owned()
-        }
-        // A configuration without a backend: in the directory itself.
-        Err(_) if data.is_dir() => String::new(),
-        Err(_) => return None,
-    };
-    let here = std::env::current_dir().ok()?;
-    let directory = here.join(Path::new(&file).parent().unwrap_or(Path::new("")));
-    directory.is_dir().then_some(directory)
-}
 
 /// What `version -json` says; OpenTofu uses the same name.
 #[derive(Deserialize)]
@@ -98,7 +64,7 @@ pub(super) fn run(terraform: &mut Terraform<'_>, init_args: &[String]) -> Result
     }
     let found = info::state(terraform).map(|state| format!("the state can be read: {state}"));
     if findings.tried(CheckKind::Target, found, STATE, terraform.caller.is_stopped())?
-        && let Some(directory) = state_directory(&terraform.within.join(DATA))
+        && let Some(directory) = place::state_directory(&terraform.within.join(DATA))
         && let Err(why) = try_to_write(&directory)
     {
         findings.failed(CheckKind::Target, format!("the state is kept here, and {why}"), WRITE);

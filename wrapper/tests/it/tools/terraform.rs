@@ -12,6 +12,7 @@ use crate::skipped;
 mod provisioners;
 mod surroundings;
 mod unsaved;
+mod variables;
 
 /// One resource that is replaced when `made.txt` is not there, and takes as long as `slow` says.
 const CONFIG: &str = r#"
