@@ -46,7 +46,10 @@ impl KeyFile {
             Fault::failed(format!("cannot keep the key of the service account: {error}"))
         })?;
         caller.default("CLOUDSDK_CONFIG", config);
-        caller.default("CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE", path);
+        // The key is whom the runtime names. Others may be in the environment of the scheduler, and
+        // gcloud would take them before it; an empty value is none.
+        caller.set("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "");
+        caller.set("CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE", path);
         Ok(Some(file))
     }
 

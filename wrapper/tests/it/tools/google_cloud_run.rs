@@ -283,7 +283,14 @@ fn a_key_in_a_variable_is_used_and_nothing_of_it_stays() {
         "private_key": String::from_utf8(made.stdout).unwrap()
     });
     server.state().token = Some("key's");
-    let mut wrapper = step(&server, "fetch", "web-1", &spec("a:1"))
+    // Of somebody else, who started the scheduler, say.
+    let others = ["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE"];
+    let wrapper = step(&server, "fetch", "web-1", &spec("a:1"));
+    let other = wrapper.path("other");
+    std::fs::write(&other, "another's").unwrap();
+    let mut wrapper = others
+        .into_iter()
+        .fold(wrapper, |wrapper, name| wrapper.env(name, &other))
         .env("CLOUDSDK_AUTH_TOKEN_HOST", &address)
         .env("GOOGLE_SERVICE_ACCOUNT_JSON", key.to_string());
     wrapper.command.env_remove("CLOUDSDK_CONFIG").env_remove("CLOUDSDK_AUTH_DISABLE_CREDENTIALS");
