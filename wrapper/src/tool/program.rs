@@ -31,7 +31,7 @@ fn not_executable(name: &str, file: &Path) -> String {
 pub(super) fn not_started(program: &OsStr, error: io::Error) -> Fault {
     let name = program.to_string_lossy();
     Fault::failed(match found(program) {
-        Some(file) if !is_executable(&file) => not_executable(&name, &file),
+        Some(file) if file.exists() && !is_executable(&file) => not_executable(&name, &file),
         Some(file) => {
             format!(
                 "`{name}` cannot be run: {}",

@@ -30,6 +30,15 @@ fn a_login_that_fails_ends_the_job_wherever_it_stands_and_what_it_says_is_no_out
 }
 
 #[test]
+fn a_shell_that_is_not_there_is_told_as_that() {
+    let Some(world) = World::new("a_shell_that_is_not_there_is_told_as_that") else { return };
+    let run = world.run(&["plan", "--pre-run", "true", "--shell", "/nope/sh"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let said = reason(&run);
+    assert!(said.contains("`/nope/sh` was not found") && !said.contains("chmod"), "{said}");
+}
+
+#[test]
 fn a_lock_that_cannot_be_written_is_told_as_that() {
     let Some(world) = World::new("a_lock_that_cannot_be_written_is_told_as_that") else { return };
     std::fs::create_dir(world.path(".terraform.tfstate.lock.info")).unwrap();
