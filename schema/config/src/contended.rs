@@ -1,5 +1,6 @@
-//! Services of a cloud that several instances would each make their own of, in turn and for ever: a
-//! release to one channel is then in the other's service, whatever approvals that one asks for.
+//! Services of a cloud, and states of Terraform and stacks of Pulumi, that several instances would
+//! each make their own of, in turn and for ever: a release to one channel is then in the other's
+//! service, whatever approvals that one asks for.
 //! Told as warnings by `configs apply` and `validate`.
 
 use std::collections::BTreeMap;
@@ -8,9 +9,15 @@ use crate::diagnostic::Diagnostic;
 use crate::estate::{Estate, instance, listed};
 use crate::yaml::{self, NodeKind};
 use crate::{
-    Document, Env, GoogleCloudRunService, LocalFiles, PerReleaseChannel, ReleaseChannel, Runtime,
-    RuntimeKind, Service, SpecFile,
+    Document, Env, GoogleCloudRunService, IacRunner, LocalFiles, PerReleaseChannel, ReleaseChannel,
+    Runtime, RuntimeKind, Service, SpecFile,
 };
+
+/// How variables begin that only the configuration of Terraform reads.
+const OF_CONFIGURATIONS: &str = "TF_VAR_";
+
+/// How variables begin that say where Pulumi keeps its stacks.
+const OF_PULUMI: &str = "PULUMI_";
 
 /// How variables begin that say which account a command works in.
 const OF_ACCOUNTS: [&str; 3] = ["AWS_", "CLOUDSDK_", "GOOGLE_"];
@@ -111,8 +118,76 @@ fn named_by(
                          `metadata.name`, or another document in `perReleaseChannel`",
             })
         }
+        RuntimeKind::TerraformRunner(runner) => terraform(service, own, runner),
+        RuntimeKind::PulumiRunner(runner) => pulumi(service, own, runner),
         _ => None,
     }
+}
+
+/// The state that an instance of Terraform works on.
+fn terraform(
+    service: &Service,
+    own: Option<&PerReleaseChannel>,
+    runner: &IacRunner,
+) -> Option<CloudService> {
+    let blocks = [own.and_then(|own| own.terraform.as_deref()), service.terraform.as_deref()];
+    let said = || blocks.into_iter().flatten();
+    let path = said().find_map(|block| block.path.as_ref());
+    let image = said().find_map(|block| block.image.as_ref());
+    let more = said().map(|block| &block.extra_init_args).find(|more| !more.is_empty());
+    let mut backend = BTreeMap::new();
+    for block in said().collect::<Vec<_>>().into_iter().rev() {
+        backend.extend(&block.backend_config);
+    }
+    said().next()?;
+    let is_of_it = |name: &str| !name.starts_with(OF_CONFIGURATIONS);
+    Some(CloudService {
+        name: format!("the Terraform state of `{}`", path.map_or(".", |path| path.as_str())),
+        place: "with this `backendConfig`".to_owned(),
+        account: of_runner(service, own, runner, &(path, image, more, backend), is_of_it)?,
+        field: "/service/terraform",
+        remedy: "give each a state of its own: a template in `backendConfig`, such as `key: \
+                 {{.Builtins.ReleaseChannel.Name}}.tfstate`, or another `path`",
+    })
+}
+
+/// The stack that an instance of Pulumi works on.
+fn pulumi(
+    service: &Service,
+    own: Option<&PerReleaseChannel>,
+    runner: &IacRunner,
+) -> Option<CloudService> {
+    let blocks = [own.and_then(|own| own.pulumi.as_deref()), service.pulumi.as_deref()];
+    let said = || blocks.into_iter().flatten();
+    let stack = said().find_map(|block| block.stack.as_ref())?;
+    let path = said().find_map(|block| block.path.as_ref());
+    let image = said().find_map(|block| block.image.as_ref());
+    Some(CloudService {
+        name: format!("the Pulumi stack `{}`", stack.as_str()),
+        place: format!("of `{}`", path.map_or(".", |path| path.as_str())),
+        account: of_runner(service, own, runner, &(stack, path, image), |name| {
+            name.starts_with(OF_PULUMI) || is_of_account(name)
+        })?,
+        field: "/service/pulumi",
+        remedy: "give each a stack of its own: a template in `stack`, or another one in \
+                 `perReleaseChannel`",
+    })
+}
+
+/// All that tells one state from another, in one text. `None` where that is open: by a template, or
+/// by what `preRun` does.
+fn of_runner(
+    service: &Service,
+    own: Option<&PerReleaseChannel>,
+    runner: &IacRunner,
+    said: &impl std::fmt::Debug,
+    is_of_it: impl Fn(&str) -> bool,
+) -> Option<String> {
+    if !runner.pre_run.is_empty() {
+        return None;
+    }
+    let place = (said, &runner.proxy_runtime);
+    constant(variables(service, own, &runner.env, &place, is_of_it))
 }
 
 /// Variables and credentials that say where a name is looked up, in one text.
@@ -122,14 +197,25 @@ fn account(
     of_runtime: &Env,
     credentials: &impl std::fmt::Debug,
 ) -> String {
-    let mut variables = BTreeMap::new();
-    for env in [Some(of_runtime), Some(&service.env), own.map(|own| &own.env)].into_iter().flatten()
-    {
-        let of_account =
-            env.iter().filter(|(name, _)| OF_ACCOUNTS.iter().any(|begin| name.starts_with(begin)));
-        variables.extend(of_account);
-    }
-    format!("{credentials:?} {variables:?}")
+    variables(service, own, of_runtime, credentials, is_of_account)
+}
+
+fn is_of_account(name: &str) -> bool {
+    OF_ACCOUNTS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// The variables that are meant, with what else there is, in one text.
+fn variables(
+    service: &Service,
+    own: Option<&PerReleaseChannel>,
+    of_runtime: &Env,
+    more: &impl std::fmt::Debug,
+    is_meant: impl Fn(&str) -> bool,
+) -> String {
+    let envs = [Some(of_runtime), Some(&service.env), own.map(|own| &own.env)];
+    let variables: BTreeMap<_, _> =
+        envs.into_iter().flatten().flatten().filter(|(name, _)| is_meant(name)).collect();
+    format!("{more:?} {variables:?}")
 }
 
 /// A text, unless it is a template.

@@ -24,6 +24,8 @@ mod parts;
 mod pulumi;
 mod terraform;
 
+pub(crate) use eject::EJECTED_SECRET;
+
 pub use block::{Block, BlockDocument, BlockForm, BlockSource, BlockText, BlockValue};
 
 /// What a runtime is to its services and to other runtimes.

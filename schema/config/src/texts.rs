@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
+use crate::effective::EJECTED_SECRET;
 use crate::precondition::StableChannels;
 use crate::selector::Selector;
 use crate::template::{
@@ -337,6 +338,11 @@ impl Texts<'_> {
                     .problem(at, NO_NUL)
                     .help("leave it out; pass other bytes than text as a file, or as base64"),
             );
+        }
+        if at.ends_with("/rawSecret") && text.as_str() == EJECTED_SECRET {
+            let message = "this stands for a secret that `runtimes eject` has left out";
+            let help = "write the secret in its place, or `secret: {key: KEY}`";
+            self.problems.push(self.document.problem(at, message).help(help));
         }
         for error in names.check(text) {
             self.tell(at, if at.ends_with("/rawSecret") { error.in_secret() } else { error });

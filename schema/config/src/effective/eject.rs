@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{Runtime, RuntimeKind};
 
 /// What stands for a secret, which nothing shows again.
-const SECRET: &str = "(write the secret here again)";
+pub(crate) const EJECTED_SECRET: &str = "(write the secret here again)";
 
 /// Fields whose `false` says no more than their absence.
 const SWITCHES: [&str; 5] = [
@@ -38,7 +38,7 @@ fn tidy(value: &mut Value) {
         Value::Object(fields) => {
             // Of a variable that is no secret it is absent, and one may have it for a name.
             if let Some(secret) = fields.get_mut("rawSecret").filter(|is| is.is_string()) {
-                *secret = SECRET.into();
+                *secret = EJECTED_SECRET.into();
             }
             fields.retain(|name, value| {
                 let says_nothing = value.is_null()

@@ -72,3 +72,50 @@ fn what_may_be_another_service_for_each_is_not_told() {
         "  perReleaseChannel:\n  - releaseChannel: production\n    env: {A: {value: q}}\n";
     assert_eq!(told(&cloud_run("page", variable)).len(), 1);
 }
+
+/// One directory for services of two channels each.
+fn runner(kind: &str, services: &[&str], env: &str) -> Vec<String> {
+    let mut yaml = format!(
+        "runtime: {{name: r, {kind}}}\n---\napplication: {{name: a, releaseChannels: [{{name: p, \
+         runtimes: [{{runtime: r}}]}}, {{name: q, runtimes: [{{runtime: r}}]}}]}}\n"
+    );
+    for (number, block) in services.iter().enumerate() {
+        yaml += &format!(
+            "---\nservice: {{name: s{number}, application: a, env: {{TF_VAR_x: {{value: \
+             '{{{{.Builtins.ReleaseChannel.Name}}}}'}}{env}}}, {block}}}\n"
+        );
+    }
+    told(&yaml)
+}
+
+#[test]
+fn instances_that_work_on_one_state_are_told() {
+    const TERRAFORM: &str = "terraformRunner: {proxyRuntime: {runtime: local}}";
+    const PULUMI: &str = "pulumiRunner: {proxyRuntime: {runtime: local}}";
+    const PREPARED: &str =
+        "terraformRunner: {proxyRuntime: {runtime: local}, preRun: [{cmd: cd x}]}";
+    let of_channel = |begin: &str| format!("{begin}'{{{{.Builtins.ReleaseChannel.Name}}}}.x'");
+    let one = "terraform: {path: t}";
+    assert_eq!(
+        runner(TERRAFORM, &[one], ""),
+        ["the Terraform state of `t` with this `backendConfig` is that of a/s0 in p, a/s0 in q: \
+          each makes its own of it again and again, and a release of one is in the other's, \
+          whatever that one waits for"]
+    );
+    assert_eq!(runner(TERRAFORM, &[one, one], "").len(), 1, "one state of four instances");
+    let key = "terraform: {path: t, backendConfig: {key: k}}";
+    assert_eq!(runner(TERRAFORM, &[key, one], "").len(), 2, "two states of two channels each");
+    let stack = "pulumi: {path: t, stack: s}";
+    assert_eq!(runner(PULUMI, &[stack], "").len(), 1);
+
+    let none: [String; 0] = [];
+    let own = format!("terraform: {{path: t, backendConfig: {{{}}}}}", of_channel("key: "));
+    assert_eq!(runner(TERRAFORM, &[&own], ""), none);
+    let own = format!("terraform: {{{}}}", of_channel("path: "));
+    assert_eq!(runner(TERRAFORM, &[&own], ""), none);
+    let workspace = of_channel(", TF_WORKSPACE: {value: ") + "}";
+    assert_eq!(runner(TERRAFORM, &[one], &workspace), none);
+    assert_eq!(runner(PREPARED, &[one], ""), none, "it may go elsewhere");
+    let own = format!("pulumi: {{{}}}", of_channel("stack: "));
+    assert_eq!(runner(PULUMI, &[&own], ""), none);
+}

@@ -1,7 +1,7 @@
 //! A built-in runtime that is written out as a `custom` one, with every form of environment.
 
 use super::documents;
-use crate::{Body, Document, EnvValue, Runtime, unmasked_secrets};
+use crate::{Body, Document, EnvValue, Runtime, check_references, unmasked_secrets};
 
 /// Each kind, with room for an environment and for its credentials.
 const KINDS: &[&str] = &[
@@ -58,6 +58,12 @@ fn what_is_ejected_can_be_applied_and_does_the_same() {
             let again = documents(&text);
             assert_eq!(commands(runtime(&again[0])), commands(runtime(&written[0])), "{kind}");
             assert!(!text.contains("hunter2"), "{text}");
+            let told = check_references(&again);
+            assert_eq!(told.is_empty(), !text.contains("(write the secret"), "{text}: {told:?}");
+            for problem in told {
+                assert!(problem.path.ends_with(".rawSecret"), "{problem:?}");
+                assert!(problem.message.contains("`runtimes eject` has left out"), "{problem:?}");
+            }
         }
     }
 }
