@@ -153,6 +153,8 @@ impl Apply<'_> {
         let mut changed = Vec::new();
         if !has_it {
             let before = short(text(service, "taskDefinition"));
+            // Another deployment controller keeps it elsewhere.
+            let before = if before.is_empty() { "no task definition" } else { before };
             changed.push(format!("{before} becomes {}", short(arn)));
         }
         let file;

@@ -68,6 +68,24 @@ const FAULTS: &[KnownFault] = &[
         words: "there are no credentials: give the job a role, or AWS_ACCESS_KEY_ID and its like",
     },
     KnownFault {
+        texts: &[
+            "Error when retrieving token from sso",
+            "Error loading SSO Token",
+            "The SSO session associated with this profile has expired",
+        ],
+        seen: "read in botocore 1.43, not run here",
+        may_pass: false,
+        words: "the SSO login of this profile is missing or has expired: `aws sso login` where and \
+                as whom the job runs; a role, or keys of its own, expire for nobody",
+    },
+    KnownFault {
+        texts: &["The config profile ("],
+        seen: "aws 1.45.11",
+        may_pass: false,
+        words: "there is no such profile where the job runs: look at AWS_PROFILE, AWS_CONFIG_FILE \
+                and HOME",
+    },
+    KnownFault {
         texts: &["You must specify a region"],
         seen: "aws 1.45.11",
         may_pass: false,
@@ -317,6 +335,8 @@ mod tests {
 
     #[test]
     fn what_passes_is_tried_again_and_what_does_not_says_what_to_do() {
+        check("\nThe config profile (x) could not be found\n", 1, &["there is no such profile"]);
+        check("Error loading SSO Token: Token for x does not exist", 1, &["`aws sso login`"]);
         let occurred = |code: &str, message: &str| {
             format!(
                 "\nAn error occurred ({code}) when calling the UpdateService operation: {message}"
