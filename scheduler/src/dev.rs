@@ -10,9 +10,9 @@
 mod arguments;
 mod doing;
 mod ending;
+mod events;
 mod files;
 mod found;
-mod heard;
 mod memory;
 mod output;
 mod secrets;
@@ -132,14 +132,4 @@ async fn daemon(arguments: &Arguments, root: &Path, data_dir: &Path) -> Result<D
         ),
         other => Failure::user(format!("{:#}", anyhow::Error::from(other))),
     })
-}
-
-/// The address under which this machine reaches a listener: one on every interface is reached by
-/// loopback.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port())
-    } else {
-        address
-    }
 }

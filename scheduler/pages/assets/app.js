@@ -12,6 +12,9 @@ const COME_BACK_MS = 1000;
 const LONGEST_PAUSE_MS = 30000;
 // The daemon gives a sign of life each 15 s: a connection that is silent for so long is dead.
 const SILENCE_MS = 50000;
+// A browser has six connections to a host over HTTP/1.1, for all its windows together: so many may be
+// streams, and the others load pages.
+const PLACES = 4;
 // Most lines of a log that a page holds.
 const LINES = 20000;
 
@@ -161,15 +164,37 @@ function tell(what) {
 
 // --- Streams. A page that nobody sees holds none; one that was lost or refused comes back by itself.
 const streams = [];
+// Takes one of the places that all windows of this browser share, if one is free. Where a browser has
+// no locks (over plain HTTP from another machine) nobody counts.
+function takePlace(taken, refused) {
+  const place = { leave: () => { place.isLeft = true; } };
+  if (!navigator.locks) {
+    taken();
+    return place;
+  }
+  const hold = (lock) => {
+    if (!lock || place.isLeft) return place.isLeft;
+    taken();
+    return new Promise((done) => { place.leave = () => done(true); });
+  };
+  (async () => {
+    for (let at = 0; at < PLACES; at += 1) {
+      if (await navigator.locks.request("pvn-stream-" + at, { ifAvailable: true }, hold)) return;
+    }
+    refused();
+  })();
+  return place;
+}
 // `address` says where it goes on, `hears` has a function for each event, and `told` may have some
 // for its own fate: `lost`, with whether it was refused, `back`, before it is tried again, `found`.
 function stream(address, hears, told = {}) {
-  const one = { source: null, pause: COME_BACK_MS, waits: 0, heard: 0, isOver: false };
+  const one = { source: null, place: null, pause: COME_BACK_MS, waits: 0, heard: 0, isOver: false };
   const call = (what, ...given) => told[what] && told[what](...given);
   one.close = () => {
     clearTimeout(one.waits);
     if (one.source) one.source.close();
-    one.source = null;
+    if (one.place) one.place.leave();
+    one.source = one.place = null;
   };
   one.end = () => {
     one.isOver = true;
@@ -186,8 +211,11 @@ function stream(address, hears, told = {}) {
     one.pause = Math.min(2 * one.pause, LONGEST_PAUSE_MS);
   };
   one.open = () => {
-    if (one.isOver || one.source || document.hidden) return;
+    if (one.isOver || one.place || document.hidden) return;
     clearTimeout(one.waits);
+    one.place = takePlace(one.connect, () => one.lose(true));
+  };
+  one.connect = () => {
     const source = one.source = new EventSource(address());
     one.heard = Date.now();
     source.onopen = () => call("found");
@@ -279,6 +307,9 @@ function output() {
       add(JSON.parse(event.data));
       look();
     },
+  }, {
+    lost: (wasRefused) => tell(wasRefused ? "unfollowed" : "offline"),
+    found: () => tell(""),
   });
 }
 // Leaves out lines without what somebody looks for. They keep counting.
@@ -351,6 +382,6 @@ document.addEventListener("keydown", (event) => {
 
 tick();
 setInterval(tick, 1000);
-follow();
 output();
+follow();
 logTools();

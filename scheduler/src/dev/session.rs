@@ -1,11 +1,12 @@
 //! One run of `dev`, seen from its client half: it applies the files, again when they change, tells
 //! what happens, and knows when everything has converged.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::future::OptionFuture;
-use pvnctl::client::{Client, Events, Token};
+use pvnctl::client::{Client, Token};
 use pvnctl::console::Console;
 use pvnctl::contexts::Contexts;
 use pvnctl::failure::Failure;
@@ -18,12 +19,16 @@ use tokio::time::Instant;
 use super::arguments::Arguments;
 use super::doing::DevDoing;
 use super::ending::{FailuresTold, Standings};
+use super::events::{DevEvents, newest_event};
 use super::files::{self, ApplyResult, DevInputs, Wish};
-use super::heard::{heard, newest_event};
 use super::output::OutputsTold;
 use super::watch::ConfigWatch;
-use super::{USUAL, found, memory, reachable, secrets, story};
+use super::{USUAL, found, memory, secrets, story};
 use crate::daemon::Daemon;
+
+mod changing;
+
+use changing::Complaint;
 
 /// How often `--until-converged` looks, besides after a failure that was told.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -34,22 +39,10 @@ const DRAW_EVERY: Duration = Duration::from_secs(1);
 /// How long the events of before an end are waited for: they are on their way.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(2);
 
-/// How soon the stream of events is asked for again where it could not be had.
-const REOPEN_AFTER: Duration = Duration::from_secs(1);
-
 /// Exit codes of `--until-converged`, as those of `pvnctl services wait`.
 const FAILED: u8 = 2;
 
 const TIMEOUT: u8 = 3;
-
-/// What is wrong with the files at present.
-#[derive(PartialEq, Eq)]
-struct Complaint {
-    /// As it was told.
-    told: String,
-    /// Whether they can be read, and the scheduler does not take them.
-    is_refused: bool,
-}
 
 /// One run of `dev`: the client half.
 pub(super) struct Session {
@@ -58,8 +51,7 @@ pub(super) struct Session {
     /// What stands before `pvnctl` in commands to type.
     arguments: Arguments,
     data_dir: PathBuf,
-    events: Events,
-    last_event: Option<String>,
+    events: DevEvents,
     wishes: Vec<Wish>,
     complaint: Option<Complaint>,
     failures: FailuresTold,
@@ -99,15 +91,13 @@ impl Session {
         console.flush()?;
         let is_new = !memory::is_there(&data_dir);
         // Opened before anything is applied, so that the story has a beginning.
-        let events = client.events(&["v1", "events"], &[], None).await?;
-        let last_event = newest_event(&client).await?.map(|seq| seq.to_string());
+        let events = DevEvents::open(&client).await?;
         Ok(Self {
             client,
             given: DevInputs { params, secrets: std::collections::BTreeMap::new() },
             arguments: arguments.clone(),
             data_dir,
             events,
-            last_event,
             wishes: Vec::new(),
             complaint: None,
             failures: FailuresTold::default(),
@@ -149,7 +139,7 @@ impl Session {
         loop {
             let is_to_look = tokio::select! {
                 broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
-                event = self.events.next() => self.tell(heard(event)?, console).await?,
+                event = self.events.next() => self.tell(event?, console).await?,
                 Some(()) = OptionFuture::from(watch.as_mut().map(ConfigWatch::changed)) => {
                     if let Some(changed) = self.changed(&seen, console)? {
                         if let Some(watch) = &mut watch {
@@ -162,13 +152,14 @@ impl Session {
                 }
                 _ = look.tick(), if self.arguments.until_converged => true,
                 _ = pulse.tick() => {
+                    self.try_again(&seen, console).await?;
                     self.doing.draw(&self.client, console).await?;
                     false
                 }
             };
             if is_to_look
                 && self.arguments.until_converged
-                && let Some(end) = self.end_in_time(deadline, console).await?
+                && let Some(end) = self.look(deadline, console).await?
                 && let Some((code, said)) = self.for_files(end, deadline)
             {
                 self.doing.clear(console)?;
@@ -229,78 +220,17 @@ impl Session {
         console.flush()
     }
 
-    /// The same for changed files, where a mistake is shown and waited out.
-    async fn apply_again(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
-        match self.apply(configs, console).await {
-            Ok(()) => {
-                self.complaint = None;
-                Ok(())
-            }
-            Err(failure @ (Failure::Refused(_) | Failure::Token { .. } | Failure::Config(_))) => {
-                self.wait_out(&failure, true, console)
-            }
-            Err(failure) if failure.is_passing() => self.wait_out(&failure, true, console),
-            Err(other) => Err(other),
-        }
-    }
-
-    /// Shows a mistake once, however often an editor writes it. `is_refused`: the files can be
-    /// read, and the scheduler does not take them.
-    fn wait_out(
-        &mut self,
-        failure: &Failure,
-        is_refused: bool,
-        console: &mut Console,
-    ) -> Result<(), Failure> {
-        let complaint = Complaint { told: format!("{failure:?}"), is_refused };
-        if self.complaint.as_ref() == Some(&complaint) {
-            return Ok(());
-        }
-        self.complaint = Some(complaint);
-        self.doing.clear(console)?;
-        console.report(failure)?;
-        console.say("what was applied before stays in force; waiting for the files to change")
-    }
-
-    /// The files as they are now, when that is something else than before and can be read.
-    pub(super) fn changed(
-        &mut self,
-        seen: &Files,
-        console: &mut Console,
-    ) -> Result<Option<Files>, Failure> {
-        match files::read(&self.arguments.dir) {
-            // What they were refused for may be elsewhere, and mended by now.
-            Ok(files) if self.complaint.as_ref().is_some_and(|complaint| complaint.is_refused) => {
-                Ok(Some(files))
-            }
-            Ok(files) if files.files == seen.files => {
-                if self.complaint.take().is_some() {
-                    self.doing.clear(console)?;
-                    console.say("the files are as they were applied again")?;
-                }
-                Ok(None)
-            }
-            Ok(files) => Ok(Some(files)),
-            Err(failure) => self.wait_out(&failure, false, console).map(|()| None),
-        }
-    }
-
-    /// Tells an event; when the stream ends it is opened again where it was. Returns whether it is
-    /// a failure that was not told before.
+    /// Tells an event; where the stream is over it is opened again. Returns whether it is a failure
+    /// that was not told before.
     pub(super) async fn tell(
         &mut self,
         event: Option<pvnctl::client::SseEvent>,
         console: &mut Console,
     ) -> Result<bool, Failure> {
         let Some(event) = event else {
-            let again = self.client.events(&["v1", "events"], &[], self.last_event.as_deref());
-            match heard(again.await.map(Some))? {
-                Some(events) => self.events = events,
-                None => tokio::time::sleep(REOPEN_AFTER).await,
-            }
+            self.events.open_again().await?;
             return Ok(false);
         };
-        self.last_event.clone_from(&event.id);
         let entry: LogEntry = serde_json::from_str(&event.data)
             .map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
         let has_failed = self.failures.keep(&entry);
@@ -319,9 +249,7 @@ impl Session {
     async fn catch_up(&mut self, console: &mut Console) -> Result<(), Failure> {
         let newest = newest_event(&self.client).await?.unwrap_or(0);
         let until = Instant::now() + CATCH_UP_WITHIN;
-        let told =
-            |last: &Option<String>| last.as_ref().and_then(|id| id.parse().ok()).unwrap_or(0_u64);
-        while told(&self.last_event) < newest {
+        while self.events.last() < newest {
             match tokio::time::timeout_at(until, self.events.next()).await {
                 Ok(event) => drop(self.tell(event?, console).await?),
                 Err(_) => break,
@@ -330,14 +258,16 @@ impl Session {
         Ok(())
     }
 
-    /// The same, but where it cannot be asked just now and there is time left.
-    async fn end_in_time(
+    /// The same as [`Self::end`], where a look that comes to nothing is followed by another.
+    async fn look(
         &mut self,
         deadline: Instant,
         console: &mut Console,
     ) -> Result<Option<(u8, String)>, Failure> {
-        let end = self.end(deadline, console).await;
-        if Instant::now() < deadline { heard(end) } else { end }
+        match self.end(deadline, console).await {
+            Err(failure) if failure.passes(true) && Instant::now() < deadline => Ok(None),
+            ended => ended,
+        }
     }
 
     /// The exit code, and what is said of it, once it is clear. It is taken from what is so and
@@ -389,4 +319,14 @@ impl Session {
 /// Whether `pvnctl` goes elsewhere where nothing is said, or may.
 fn is_logged_in() -> bool {
     Contexts::load().map_or(true, |contexts| contexts.current.is_some())
+}
+
+/// The address under which this machine reaches a listener: one on every interface is reached by
+/// loopback.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port())
+    } else {
+        address
+    }
 }
