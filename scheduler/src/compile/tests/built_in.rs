@@ -260,7 +260,8 @@ fn an_ecs_runtime_is_three_commands_whose_documents_no_value_breaks() {
     );
     assert_eq!(
         env(&instance.commands.apply),
-        "AWS_ACCESS_KEY_ID=AKIA AWS_SECRET_ACCESS_KEY=secret(aws@0)"
+        "AWS_ACCESS_KEY_ID=AKIA AWS_SECRET_ACCESS_KEY=secret(aws@0) AWS_SECURITY_TOKEN= \
+         AWS_SESSION_TOKEN="
     );
     let Observe::Poll(poll) = instance.desired.observe else { panic!("it is polled") };
     assert_eq!(poll.mode, engine::desired::FetchAnswer::StructuredOutput);

@@ -4,7 +4,7 @@ use super::block::{Block, BlockForm, BlockSource, BlockValue};
 use super::cloud::{Cloud, is_bare, secret};
 use super::parts::{text_parameter, wrapper_parameter};
 use super::{KindOfCommands, Origins};
-use crate::{AwsEcsRuntime, AwsEcsService, CustomRuntime, Service, SpecFile};
+use crate::{AwsEcsRuntime, AwsEcsService, CustomRuntime, EnvValue, Service, SpecFile};
 
 /// The field of a service.
 const BLOCK: &str = "awsEcs";
@@ -26,6 +26,10 @@ const ORIGINS: Origins = &[
 pub(super) const KIND: KindOfCommands =
     KindOfCommands { kind: "awsEcs", origins: ORIGINS, block: Some(BLOCK) };
 
+/// What goes with a key of a session, by its new and by its old name. Source: botocore,
+/// `EnvProvider`.
+const SESSION_TOKENS: &[&str] = &["AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"];
+
 /// The commands.
 pub(super) fn commands(runtime: &AwsEcsRuntime) -> CustomRuntime {
     let mut arguments = vec![
@@ -43,6 +47,12 @@ pub(super) fn commands(runtime: &AwsEcsRuntime) -> CustomRuntime {
             ("AWS_SECRET_ACCESS_KEY", credentials.secret_key.as_ref().map(secret)),
         ] {
             env.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        if credentials.secret_key.is_some() {
+            // The session of whoever runs the scheduler is none of this key, and empty is none.
+            for name in SESSION_TOKENS {
+                env.entry((*name).to_owned()).or_insert_with(|| EnvValue::Value("".into()));
+            }
         }
         let role = credentials.assume_role_arn.as_ref();
         arguments.extend(role.map(|arn| format!("--assume-role-arn={arn}").as_str().into()));
