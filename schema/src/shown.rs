@@ -19,6 +19,19 @@ pub fn beginning(text: &str, most: usize) -> String {
     if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }
 
+/// What a line begins and ends with that stands in the place of what is left out of a long text.
+const CUT: [&str; 2] = ["… cut: ", " …"];
+
+/// The line that stands in the place of what is left out of a long text, with what it tells.
+pub fn cut_line(told: &str) -> String {
+    format!("{}{told}{}", CUT[0], CUT[1])
+}
+
+/// What such a line tells, where a text has one.
+pub fn told_of_cut(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.strip_prefix(CUT[0])?.strip_suffix(CUT[1]))
+}
+
 /// A word as a shell reads it back.
 pub fn shell_word(text: &str) -> String {
     let plain =

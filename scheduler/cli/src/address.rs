@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use schema::api::{Service, ServiceSummary};
+use schema::check::nearest;
 use schema::command_target::CommandTarget;
 use schema::id::JobId;
 
@@ -20,6 +21,9 @@ pub use scope::ScopeArguments;
 
 /// Services of one name that are told to choose from.
 const SHOWN: usize = 5;
+
+/// Most services among whose names one is looked for that was meant.
+const COMPARED: usize = 1_000;
 
 /// `[APPLICATION/]SERVICE[@CHANNEL]`, each by name or id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -270,10 +274,17 @@ async fn service(
     let found = named(&address.service, SHOWN + 1, client).await?;
     let channel = address.channel.as_ref().map_or_else(String::new, |of| format!("@{of}"));
     match found.as_slice() {
-        [] => Err(Failure::with_next(
-            format!("there is no service `{}` in any application", address.service),
-            "`pvnctl services list` shows those there are",
-        )),
+        [] => {
+            let all = client.list::<ServiceSummary>(&["v1", "services"], &[], Some(COMPARED));
+            let all: Vec<ServiceSummary> = all.await.map(|all| all.items).unwrap_or_default();
+            let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+            let near = nearest(&address.service, &names)
+                .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            Err(Failure::with_next(
+                format!("there is no service `{}` in any application", address.service),
+                format!("{near}`pvnctl services list` shows those there are"),
+            ))
+        }
         [one] => {
             Ok(ServicePath { app: one.application.to_string(), service: one.name.to_string() })
         }

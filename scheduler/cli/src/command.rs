@@ -73,7 +73,7 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(
     name = "pvnctl", version, about, after_help = EXAMPLES, styles = STYLES, max_term_width = 110,
-    disable_help_subcommand = true
+    arg_required_else_help = true
 )]
 pub struct Cli {
     /// For every command.

@@ -156,6 +156,8 @@ async function look() {
 let standing = "";
 function tell(what) {
   standing = what;
+  // What is sent meanwhile would be lost with what was typed.
+  for (const form of main().querySelectorAll("form[method=post]")) form.inert = what === "offline";
   for (const id of ["offline", "unfollowed"]) {
     const told = document.getElementById(id);
     if (told) told.hidden = id !== what;

@@ -8,7 +8,7 @@ use std::io;
 use schema::id::{BlobId, JobId};
 use schema::mask::{Masker, Secrets};
 use schema::report::Report;
-use schema::shown::seen;
+use schema::shown::{cut_line, seen};
 use schema::spool::EXPLANATION;
 
 use crate::blobs::Blobs;
@@ -200,12 +200,12 @@ fn cut(job: JobId, size: u64, head: &[u8], tail: &[u8]) -> String {
         Some(at) if at < LOOK_BYTES => &tail[at + 1..],
         _ => &tail[tail.iter().take_while(|byte| is_inner(**byte)).count()..],
     };
-    format!(
-        "{}\n… cut: these are head and tail of {size} bytes; all of them: `pvnctl jobs files \
-         {job} {EXPLANATION}` …\n{}",
-        String::from_utf8_lossy(head),
-        String::from_utf8_lossy(tail)
-    )
+    let told = format!(
+        "these are head and tail of {size} bytes; all of them: `pvnctl jobs files {job} \
+         {EXPLANATION}`"
+    );
+    let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
+    format!("{head}\n{}\n{tail}", cut_line(&told))
 }
 
 /// Whether a byte is not the first of its character.

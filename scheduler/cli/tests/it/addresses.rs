@@ -69,6 +69,31 @@ fn an_instance_is_said_in_one_word_or_by_flags() {
 }
 
 #[test]
+fn a_service_that_is_nowhere_is_told_with_the_nearest_name() {
+    let all = json!({"id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": null, "channels": []});
+    let all = json!({"items": [all], "total": 1});
+    let names = answer("GET /v1/services?limit=200", 200, all);
+    let server = Server::answering([named("wbe", &[]), names]);
+    let ran = explain(&server, &["wbe"]);
+    let said = "error: there is no service `wbe` in any application\n  help: did you mean `web`? \
+                `pvnctl services list` shows those there are\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, said), "{:?}", server.seen());
+}
+
+#[test]
+fn the_first_digits_of_an_id_are_one_where_no_service_is_called_so() {
+    let job = "GET /v1/jobs/job-44b5";
+    let problem = json!({"type": "/problems/not-found", "title": "Not found", "status": 404, "detail": "no such job", "problems": []});
+    let server = Server::answering([
+        answer("GET /v1/services?named=44b5&limit=1", 200, json!({"items": [], "total": 0})),
+        answer(job, 404, problem),
+    ]);
+    let ran = run(&server, &["get", "job", "44b5"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, "error: no such job\n"), "{:?}", server.seen());
+    assert_eq!(server.seen()[1], job);
+}
+
+#[test]
 fn what_is_left_out_is_found_where_there_is_only_one() {
     let server = Server::answering([named("web", &["shop"]), service(&["eu"]), explained("eu")]);
     let ran = explain(&server, &["web"]);

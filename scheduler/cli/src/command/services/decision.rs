@@ -3,6 +3,7 @@
 
 use clap::Args;
 use schema::api::{Application, Approval, DecisionRequest, Instance, Service, decision_flags};
+use schema::shown::told_of_cut;
 use schema::status::{ApprovalKind, ApprovalStatus, Decision, Status};
 
 use super::plan;
@@ -203,8 +204,11 @@ pub(super) fn asked(approval: &Approval, colour: bool) -> String {
     if let Some(explanation) = &explanation {
         text += &format!("{}\n", plan::coloured(explanation, colour));
     }
-    let counted = explanation.as_deref().and_then(plan::counted);
+    let cut = explanation.as_deref().and_then(told_of_cut);
+    // What is counted of a part would be taken for all of it.
+    let counted = explanation.as_deref().filter(|_| cut.is_none()).and_then(plan::counted);
     let counted = counted.map_or_else(String::new, |counted| format!(", {counted}"));
+    text += &cut.map_or_else(String::new, |cut| format!("the plan is longer than this: {cut}\n"));
     if let Some(digest) = &approval.plan_digest {
         text += &format!("plan {}{counted}\n", one_line(digest));
     }
