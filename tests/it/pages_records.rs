@@ -35,7 +35,7 @@ fn the_deploy_form_leaves_a_value_of_several_lines_as_it_is() {
     browser.open(&format!("{SERVICE}/deploy"));
     browser.script("document.querySelector('[name=\"p.image\"]').value = 'v2'");
     browser.click(".does button.main");
-    browser.shows("h1", "web-2");
+    browser.shows("h1", "web-3");
     let releases = scheduler.json(&["releases", "list", "--app", "app", "--service", "web"]);
     let id = releases[0]["release"].as_str().expect("a release has an id");
     let params = scheduler.json(&["releases", "get", id])["params"].clone();

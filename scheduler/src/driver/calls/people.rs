@@ -104,29 +104,36 @@ impl DriverLoop {
         for (instance, event) in events {
             batch.send(&mut self.world, instance, event, Some(caller));
         }
-        let after = self.world.instances.get(&id).and_then(|kept| held_back(&kept.state));
-        if after != before {
-            let (kind, why) = match after {
-                Some((kind, _, why)) => (kind, why),
-                None => (LogKind::InstanceResume, None),
-            };
-            let does = match kind {
-                LogKind::InstancePause => "pauses",
-                LogKind::InstanceObserve => "observes",
-                _ => "resumes",
-            };
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            let message = format!("{} {does} {label}{why}", caller.who);
-            batch.log(
-                &mut self.world,
-                Some(&names),
-                kind,
-                caller.on_record(),
-                message,
-                serde_json::json!({}),
-            );
-        }
+        self.log_held_back(batch, id, before, caller);
         Ok(())
+    }
+
+    /// Where somebody holds it back by now, or in another way, or not any more: that.
+    fn log_held_back(
+        &mut self,
+        batch: &mut Batch,
+        id: InstanceId,
+        before: Option<HeldBack>,
+        caller: &Caller,
+    ) {
+        let Some(kept) = self.world.instances.get(&id) else { return };
+        let (names, after) = (kept.names.clone(), held_back(&kept.state));
+        if after == before {
+            return;
+        }
+        let (kind, why) = match after {
+            Some((kind, _, why)) => (kind, why),
+            None => (LogKind::InstanceResume, None),
+        };
+        let does = match kind {
+            LogKind::InstancePause => "pauses",
+            LogKind::InstanceObserve => "observes",
+            _ => "resumes",
+        };
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        let message = format!("{} {does} {}{why}", caller.who, names.label());
+        let data = serde_json::json!({});
+        batch.log(&mut self.world, Some(&names), kind, caller.on_record(), message, data);
     }
 
     /// What a yes or a no means, which may be about the other channels of the service too.
@@ -221,8 +228,10 @@ fn said(reason: Option<String>) -> Option<String> {
     reason.filter(|reason| !reason.is_empty())
 }
 
-/// What a person wants to be held back, by the entry that tells of it; by whom, and what for.
-fn held_back(state: &State) -> Option<(LogKind, Option<String>, Option<String>)> {
+/// What a person holds back, by the entry that tells of it; by whom, and what for.
+type HeldBack = (LogKind, Option<String>, Option<String>);
+
+fn held_back(state: &State) -> Option<HeldBack> {
     if let Some(wish) = state.observe_wish() {
         return Some((LogKind::InstanceObserve, Some(wish.who.clone()), wish.reason.clone()));
     }
