@@ -139,7 +139,7 @@ fn a_path_that_leads_nowhere_says_so_and_shows_ways_on() {
     let Some((_scheduler, browser)) = signed_in(test) else { return };
     for (path, said) in [
         ("/nowhere/at/all", "There is no page /nowhere/at/all"),
-        ("/jobs/job-0123456789abcdef0123456789abcdef", "job-0123456789abcdef0123456789abcdef"),
+        ("/jobs/job-0123456789abcdef0123456789abcdef", "job-01234567"),
         ("/applications/app/services/none", "none"),
         ("/releases/rel-0", "rel-0"),
         ("/runtimes/none", "none"),

@@ -32,6 +32,7 @@ const STEPS: &[(&str, &str, &str)] = steps![
     ("0010", "token_limits"),
     ("0011", "notifications"),
     ("0012", "deleted"),
+    ("0013", "observed"),
 ];
 
 pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

@@ -29,47 +29,7 @@ pub(super) fn decision(
     };
     let mut pending = kept.state.pending_approvals().chain(given).filter(is_meant);
     let Some(approval) = pending.next() else {
-        let other = kept.state.pending_approvals().next().map_or_else(String::new, |other| {
-            let plan = other
-                .plan_digest()
-                .map_or_else(String::new, |digest| format!(" for the plan {digest}"));
-            format!("; {} is asked{plan} now: {}", other.id, look(&kept.names))
-        });
-        let past = kept
-            .state
-            .approvals()
-            .iter()
-            .rev()
-            .find(|approval| named.is_none_or(|name| is_named(approval, name)));
-        let used = match kept.state.jobs_in_flight().find(|job| job.kind == JobKind::Apply) {
-            Some(job) if decision == Decision::Reject => {
-                format!("; apply {} is under way, `pvnctl jobs cancel {}` stops it", job.id, job.id)
-            }
-            _ => String::new(),
-        };
-        let is_replaced = |past: &Approval| {
-            past.status == ApprovalStatus::Expired
-                && kept.state.pending_approvals().any(|now| now.is_asked_in_place_of(past))
-        };
-        return Err(Refusal::Conflict(match (past, named) {
-            (Some(past), Some(name)) if is_replaced(past) => format!(
-                "fetch has found another plan for {label} since `{name}` was asked{used}{other}"
-            ),
-            (Some(past), Some(name)) => format!(
-                "`{name}` is not pending for {label} any more, it is {}{}{used}{other}",
-                past.status,
-                by(past)
-            ),
-            (None, Some(name)) => format!("no approval `{name}` is pending for {label}{other}"),
-            (Some(past), None) => format!(
-                "no approval is pending for {label}; the last one asked for is {}{used}",
-                past.status
-            ),
-            (None, None) => format!(
-                "no approval is pending for {label}; `pvnctl services explain` says what it waits \
-                 for"
-            ),
-        }));
+        return Err(nothing_to_decide(kept, named, decision, label));
     };
     if let Some(other) = pending.next() {
         return Err(Refusal::Conflict(format!(
@@ -91,6 +51,56 @@ pub(super) fn decision(
         who: caller.who.clone(),
         decision,
         reason: request.reason,
+    })
+}
+
+/// That nothing is asked (any more) of what is meant, and what became of it.
+fn nothing_to_decide(
+    kept: &InstanceEntry,
+    named: Option<&str>,
+    decision: Decision,
+    label: &str,
+) -> Refusal {
+    let other = kept.state.pending_approvals().next().map_or_else(String::new, |other| {
+        let plan = other
+            .plan_digest()
+            .map_or_else(String::new, |digest| format!(" for the plan {digest}"));
+        format!("; {} is asked{plan} now: {}", other.id, look(&kept.names))
+    });
+    let past = kept
+        .state
+        .approvals()
+        .iter()
+        .rev()
+        .find(|approval| named.is_none_or(|name| is_named(approval, name)));
+    let used = match kept.state.jobs_in_flight().find(|job| job.kind == JobKind::Apply) {
+        Some(job) if decision == Decision::Reject => {
+            format!("; apply {} is under way, `pvnctl jobs cancel {}` stops it", job.id, job.id)
+        }
+        _ => String::new(),
+    };
+    let is_replaced = |past: &Approval| {
+        past.status == ApprovalStatus::Expired
+            && kept.state.pending_approvals().any(|now| now.is_asked_in_place_of(past))
+    };
+    Refusal::Conflict(match (past, named) {
+        (Some(past), Some(name)) if is_replaced(past) => format!(
+            "fetch has found another plan for {label} since `{name}` was asked{used}{other}"
+        ),
+        (Some(past), Some(name)) => format!(
+            "`{name}` is not pending for {label} any more, it is {}{}{used}{other}",
+            past.status,
+            by(past)
+        ),
+        (None, Some(name)) => format!("no approval `{name}` is pending for {label}{other}"),
+        (Some(past), None) => format!(
+            "no approval is pending for {label}; the last one asked for is {}{used}",
+            past.status
+        ),
+        (None, None) => format!(
+            "no approval is pending for {label}; `pvnctl services explain` says what it waits \
+             for"
+        ),
     })
 }
 

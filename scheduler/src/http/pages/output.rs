@@ -188,8 +188,8 @@ fn cut_at(bytes: &[u8]) -> usize {
 
 /// Where the last so many lines begin.
 fn lines_from(bytes: &[u8], most: usize) -> usize {
-    let ends = (0..bytes.len().saturating_sub(1)).rev().filter(|at| bytes[*at] == b'\n');
-    ends.skip(most.saturating_sub(1)).next().map_or(0, |at| at + 1)
+    let mut ends = (0..bytes.len().saturating_sub(1)).rev().filter(|at| bytes[*at] == b'\n');
+    ends.nth(most.saturating_sub(1)).map_or(0, |at| at + 1)
 }
 
 /// How many bytes of a stream there are by now, as few as possible of them read: twice as far until
