@@ -102,7 +102,8 @@ fn told(work: &Work, before: Option<&DriftRecord>, (who, id): (&str, &str)) -> A
         None => (format!("drift: {what}"), None, 1),
         Some(before) => {
             let (count, first) = (before.count, before.first_seen);
-            let again = format!("drift once more, found {count} times since {first}: {what}");
+            let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+            let again = format!("drift once more, found {times} since {first}: {what}");
             (again, Some(first.to_string()), count.saturating_add(1))
         }
     };

@@ -78,6 +78,11 @@ impl NamesInScope {
     }
 
     fn check(&self, text: &Template) -> Vec<TemplateError> {
+        self.check_where(text, self.are_texts_readable)
+    }
+
+    /// The same at a place that says by itself whether anybody can read it.
+    fn check_where(&self, text: &Template, is_readable: bool) -> Vec<TemplateError> {
         let parts = match text.parts() {
             Ok(parts) => parts,
             Err(errors) => return errors.to_vec(),
@@ -93,7 +98,7 @@ impl NamesInScope {
             TemplatePart::Name(name) if is_mixed && self.secrets.contains(name.name) => {
                 Some(mixed_secret(name))
             }
-            TemplatePart::Name(name) if self.are_texts_readable && self.is_secret(text) => {
+            TemplatePart::Name(name) if is_readable && self.is_secret(text) => {
                 Some(readable(name, text))
             }
             _ => None,
@@ -374,9 +379,10 @@ fn job_strings(
     names: &NamesInScope,
 ) -> Vec<TemplateError> {
     let mut found = Vec::new();
-    tree.visit(&mut Vec::new(), &mut |_, visited| {
+    tree.visit(&mut Vec::new(), &mut |steps, visited| {
         if let Visited::Scalar(scalar, node) = visited {
-            for error in names.check(&scalar.into()) {
+            let is_readable = !is_of_environment(&yaml::pointer(steps));
+            for error in names.check_where(&scalar.into(), is_readable) {
                 let from = start + node.span.start;
                 let offset =
                     text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
@@ -386,4 +392,12 @@ fn job_strings(
         true
     });
     found
+}
+
+/// Whether this is the value of a variable of a container: what is secret of those never stands in
+/// the Job. All else of a Job can be read by whoever may read Jobs.
+fn is_of_environment(pointer: &str) -> bool {
+    let Some(rest) = pointer.strip_prefix("/spec/template/spec/containers/") else { return false };
+    let steps: Vec<&str> = rest.split('/').collect();
+    matches!(steps.as_slice(), [_, "env", _, "value"])
 }

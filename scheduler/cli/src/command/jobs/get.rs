@@ -52,9 +52,10 @@ fn page(job: &Job, paper: &Paper) -> String {
     text += &facts.iter().map(|fact| format!("\nthe command {fact}")).collect::<String>();
     if is_incomplete && !is_held_open {
         text += &format!(
-            "\nwhat is kept of its output is not what it printed: not all of it was delivered, and \
-             the log of its container did not have it whole, or not by itself; where it runs on a \
-             cluster `pvnctl runtimes check {}` tries the way from there",
+            "\nwhat is kept of its output is not what it printed: its wrapper ended before it had \
+             handed over all of it, or not all of it was delivered and the log of its container, \
+             where it has one, did not have it whole; where it runs on a cluster `pvnctl runtimes \
+             check {}` tries the way from there",
             job.runtime
         );
     }

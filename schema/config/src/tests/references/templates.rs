@@ -192,3 +192,28 @@ fn a_secret_in_what_a_tool_gets_in_the_open_is_told() {
     let path = problems(&service("terraform: {path: '{{.Params.pw}}'}"));
     assert!(path.contains("service.terraform.path") && path.contains(readable), "{path}");
 }
+
+#[test]
+fn a_secret_in_a_job_file_is_told_anywhere_but_in_the_environment() {
+    let job = |spec: &str| {
+        let job = format!(
+            "{{apiVersion: batch/v1, kind: Job, spec: {{template: {{spec: {{containers: [{{name: \
+             a, {spec}}}]}}}}}}}}"
+        );
+        let inlined = serde_json::Value::from(job);
+        format!(
+            "runtime: {{name: r, custom: {{proxyRuntime: {{runtime: k}}, parameters: [{{name: pw, \
+             secret: {{}}}}], apply: {{kubernetesConfig: {{type: KUBERNETES, inlined: \
+             {inlined}}}}}}}}}\n"
+        )
+    };
+    let of = "env: [{name: PW, value: '{{.Params.pw}}'}]";
+    assert_eq!(problems(&job(of)), "");
+    for spec in
+        ["image: '{{.Params.pw}}'", "args: ['{{.Params.pw}}']", "workingDir: '{{.Params.pw}}'"]
+    {
+        let told = problems(&job(spec));
+        let readable = "is a secret, and anybody can read this text while the command runs";
+        assert!(told.contains(readable) && told.contains("kubernetesConfig.inlined"), "{told}");
+    }
+}
