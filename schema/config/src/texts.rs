@@ -4,10 +4,13 @@
 //! labels of a channel's runtime) are left to the compiler.
 
 mod blocks;
+mod job_strings;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+
+use job_strings::job_strings;
 
 use crate::diagnostic::Diagnostic;
 use crate::effective::EJECTED_SECRET;
@@ -16,7 +19,7 @@ use crate::selector::Selector;
 use crate::template::{
     Template, TemplateError, TemplateName, TemplatePart, mixed_secret, readable_secret, undefined,
 };
-use crate::yaml::{self, Visited, YamlNode};
+use crate::yaml;
 use crate::{
     Application, Body, ChannelTemplate, CustomRuntimeValues, Document, EffectiveRuntime, EnvValue,
     Exec, ParameterDefinition, ParameterKind, ParameterValueKind, Runtime, RuntimeCommand,
@@ -369,35 +372,4 @@ impl Texts<'_> {
 fn readable(name: TemplateName<'_>, text: &Template) -> TemplateError {
     let (message, help) = readable_secret(text.as_str());
     TemplateError { at: name.at, tag: name.tag.to_owned(), message, help: Some(help.to_owned()) }
-}
-
-/// What is wrong in the strings of a Job file, with bytes of the whole text.
-fn job_strings(
-    tree: &YamlNode,
-    text: &str,
-    start: usize,
-    names: &NamesInScope,
-) -> Vec<TemplateError> {
-    let mut found = Vec::new();
-    tree.visit(&mut Vec::new(), &mut |steps, visited| {
-        if let Visited::Scalar(scalar, node) = visited {
-            let is_readable = !is_of_environment(&yaml::pointer(steps));
-            for error in names.check_where(&scalar.into(), is_readable) {
-                let from = start + node.span.start;
-                let offset =
-                    text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
-                found.push(TemplateError { at: from + offset, ..error });
-            }
-        }
-        true
-    });
-    found
-}
-
-/// Whether this is the value of a variable of a container: what is secret of those never stands in
-/// the Job. All else of a Job can be read by whoever may read Jobs.
-fn is_of_environment(pointer: &str) -> bool {
-    let Some(rest) = pointer.strip_prefix("/spec/template/spec/containers/") else { return false };
-    let steps: Vec<&str> = rest.split('/').collect();
-    matches!(steps.as_slice(), [_, "env", _, "value"])
 }
