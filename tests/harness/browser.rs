@@ -149,7 +149,9 @@ impl Browser {
     /// # Panics
     /// When there is none, or something lies above it.
     pub fn click(&self, selector: &str) {
-        let element = self.element(selector).unwrap_or_else(|| panic!("no `{selector}`"));
+        let element = self.element(selector).unwrap_or_else(|| {
+            panic!("no `{selector}` on {}: {:?}", self.path(), self.text("body"))
+        });
         self.command("POST", &format!("/element/{element}/click"), &json!({}))
             .unwrap_or_else(|error| panic!("{selector}: {error}"));
     }

@@ -147,6 +147,7 @@ fn a_path_that_leads_nowhere_says_so_and_shows_ways_on() {
         browser.open(path);
         browser.shows("main", said);
         passes_the_checks(&browser);
+        browser.shows("main a[href='/services']", "Services");
         browser.click("main a[href='/services']");
         browser.shows("h1", "Services");
         browser.shows("tbody", "app/web");

@@ -3,6 +3,7 @@
 use pvn_scheduler::driver::{Ask, Refusal};
 use schema::api::{ConfigFile, ConfigsRequest, PushRequest};
 use schema::cause::CauseCode;
+use schema::status::Status;
 
 use super::round::tidy_world;
 use super::{Rig, TWO_CHANNELS, caller, target};
@@ -194,6 +195,8 @@ async fn a_dry_run_of_a_push_says_what_would_change_in_each_channel_and_releases
     assert_eq!(first.version, "web-1");
     assert!(first.preview.iter().all(|one| one.before.is_none()), "{first:#?}");
     push(false, "large").await;
+    // What an apply that runs holds up is another story.
+    rig.until_status("production", Status::Converged).await;
     let releases = async || rig.store.service("app", "web").await.unwrap().unwrap().version;
 
     let next = push(true, "huge").await;
