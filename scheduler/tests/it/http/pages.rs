@@ -57,6 +57,15 @@ impl Service {
         self.ask(browser("GET", path, cookie, "")).await
     }
 
+    /// Of a job of a release that is made for it.
+    async fn page_of_a_job(&self) -> String {
+        self.push().await;
+        let jobs = self.get("/v1/jobs").await.json();
+        let id = jobs["items"][0]["id"].as_str().unwrap();
+        let cookie = self.sign_in("viewer").await;
+        self.open(&format!("/jobs/{id}"), &cookie).await.html()
+    }
+
     async fn push(&self) {
         let pushed = self.post("/v1/applications/app/services/web/push", "{}").await;
         assert_eq!(pushed.status, StatusCode::OK, "{}", String::from_utf8_lossy(&pushed.body));
@@ -231,11 +240,7 @@ async fn a_long_output_is_shown_from_its_end() {
         Ok((range.offset..end.max(range.offset)).map(line).collect())
     })
     .await;
-    service.push().await;
-    let jobs = service.get("/v1/jobs").await.json();
-    let id = jobs["items"][0]["id"].as_str().unwrap().to_owned();
-    let cookie = service.sign_in("viewer").await;
-    let html = service.open(&format!("/jobs/{id}"), &cookie).await.html();
+    let html = service.page_of_a_job().await;
     let left_out = (LENGTH - (256 << 10)).next_multiple_of(100);
     assert!(
         html.contains(&format!("The first {left_out} bytes of stdout are left out")),
@@ -255,11 +260,7 @@ async fn the_end_of_a_line_without_end_is_shown() {
         Ok((range.offset..end.max(range.offset)).map(byte).collect())
     })
     .await;
-    service.push().await;
-    let jobs = service.get("/v1/jobs").await.json();
-    let id = jobs["items"][0]["id"].as_str().unwrap().to_owned();
-    let cookie = service.sign_in("viewer").await;
-    let html = service.open(&format!("/jobs/{id}"), &cookie).await.html();
+    let html = service.page_of_a_job().await;
     assert!(html.matches('a').count() >= (256 << 10) - 1, "{}", html.len());
     assert!(!html.contains("Nothing was printed"));
     let left_out = LENGTH - (256 << 10);
