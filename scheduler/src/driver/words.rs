@@ -69,7 +69,8 @@ pub(super) fn has_any(end: &End) -> bool {
     }
 }
 
-fn explanation(report: &Report) -> Option<BlobId> {
+/// What a fetch left for people, if it left that.
+pub(super) fn explanation(report: &Report) -> Option<BlobId> {
     report.files.iter().find(|file| file.name == EXPLANATION).and_then(|file| file.content_blob_id)
 }
 

@@ -2,12 +2,13 @@
 //! runs, with nothing applied between. Called by `checks`.
 
 use schema::api::Finding;
-use schema::id::{BlobId, RuntimeName};
+use schema::id::RuntimeName;
 use schema::spool::EXPLANATION;
 use schema::status::{CheckKind, JobKind, JobStatus};
 use tokio::time::Instant;
 
 use super::super::once::DryRun;
+use super::super::words::explanation;
 use super::super::{Caller, Handle, Refusal};
 use super::ServedInstance;
 use crate::compile::{Commands, RunTarget};
@@ -91,7 +92,8 @@ fn judged(runtime: &RuntimeName, rows: &[JobRow]) -> Finding {
         Some(code) => format!("exit code {code}"),
         None => "no exit code".to_owned(),
     };
-    if found(first) == found(last) && explanation(first) != explanation(last) {
+    let explained = |row: &JobRow| row.report.as_deref().and_then(explanation);
+    if found(first) == found(last) && explained(first) != explained(last) {
         return Finding::failed(
             runtime,
             CheckKind::Fetch,
@@ -128,12 +130,6 @@ fn judged(runtime: &RuntimeName, rows: &[JobRow]) -> Finding {
             first.id, last.id
         ),
     )
-}
-
-/// What people are shown of what it found, if it leaves that.
-fn explanation(row: &JobRow) -> Option<BlobId> {
-    let files = &row.report.as_ref()?.files;
-    files.iter().find(|file| file.name == EXPLANATION)?.content_blob_id
 }
 
 /// What a structured fetch says of its objects, without what may be another in each run: events
